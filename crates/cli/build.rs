@@ -1,4 +1,4 @@
-//! Links the release binary statically where the C library allows it, and in an order where the linker can.
+//! Links the release binaries (of the CLI and of the daemon) statically where the C library allows it, and in an order where the linker can.
 //!
 //! Why: without a dynamic loader it starts 0.4 ms sooner, and with what short commands need in one place it has a third of the page
 //! faults. `-C target-feature=+crt-static` cannot be used for it: as a
@@ -21,7 +21,8 @@ const LIBRARIES: [(&str, &str); 7] = [
 ];
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    // From both packages that it builds for.
+    println!("cargo:rerun-if-changed=../cli/build.rs");
     println!("cargo:rerun-if-env-changed=WHATIF_LINK_DYNAMIC");
     let release = env::var("PROFILE").as_deref() == Ok("release");
     let gnu_linux = env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("gnu");
@@ -38,13 +39,17 @@ fn main() {
             println!("cargo:rustc-link-arg-bins=-no-pie");
             put_in_order(&out);
         }
-        None => println!("cargo:warning=no static C library found: whatif is linked dynamically and starts more slowly"),
+        None => println!("cargo:warning=no static C library found: the program is linked dynamically and starts more slowly"),
     }
 }
 
 /// Which functions short commands reach, and when: `cargo xtask order` writes it. Not every linker can be told.
 fn put_in_order(out: &Path) {
     let order = Path::new(&env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("functions.order");
+    // A daemon starts once.
+    if !order.exists() {
+        return;
+    }
     println!("cargo:rerun-if-changed={}", order.display());
     let told = [format!("-Wl,--symbol-ordering-file={}", order.display()), "-Wl,--no-warn-symbol-ordering".to_owned()];
     if is_understood(&told, out) {

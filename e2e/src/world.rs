@@ -243,7 +243,12 @@ impl World {
 
 /// Another name of the binary where everybody may execute it, or a copy. It is large, and there are thousands of worlds.
 fn provide_binary(place: &Path) {
-    let built = fs::canonicalize(binary()).unwrap_or_else(|error| panic!("{} is not built: {error}", binary().display()));
+    provide(&binary(), place);
+}
+
+/// The same of another program that was built.
+pub(crate) fn provide(built: &Path, place: &Path) {
+    let built = fs::canonicalize(built).unwrap_or_else(|error| panic!("{} is not built: {error}", built.display()));
     let is_for_all = fs::metadata(&built).is_ok_and(|found| found.mode() & 0o005 == 0o005);
     if is_for_all && fs::hard_link(&built, place).is_ok() {
         return;
@@ -281,7 +286,7 @@ fn raise_descriptor_limit() {
 }
 
 /// Like `mkdtemp`, but others may look inside.
-fn fresh_directory(parent: &Path) -> PathBuf {
+pub(crate) fn fresh_directory(parent: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.subsec_nanos());
     let name = format!("whatif-e2e-{}-{}-{now:x}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -292,7 +297,7 @@ fn fresh_directory(parent: &Path) -> PathBuf {
 }
 
 /// The binary under test: `$WHATIF_BIN`, or the release build of this workspace.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/whatif");
     std::env::var_os("WHATIF_BIN").map_or_else(built, PathBuf::from)
 }

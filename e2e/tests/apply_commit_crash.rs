@@ -263,7 +263,7 @@ fn what_others_put_into_a_new_directory_stays_when_that_is_taken_back(w: &World)
     });
     assert_eq!((w.read("d/sub/mine"), w.read("d/x")), ("theirs\n".into(), "x\nmore\n".into()));
     assert_eq!(w.outside("cat d/closed/y; stat -c %a d/closed").ok().text(), "y\nmore\n500");
-    assert!(said.contains("/d: holds what somebody put there"), "{said}");
+    assert!(said.contains("/d: contains files added or changed since"), "{said}");
     // It is over.
     assert_eq!(w.whatif(["ls"]).go().ok().stderr, "");
     assert_eq!(w.transient(), Vec::<PathBuf>::new());

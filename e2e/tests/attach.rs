@@ -106,7 +106,7 @@ fn send(child: &Child, signal: Signal) {
 }
 
 fn is_running(w: &World, name: &str, id: &str) -> bool {
-    w.json(["ps", name]).as_array().expect("a list").iter().any(|process| process["id"] == id)
+    w.json(["ps", name])["processes"].as_array().expect("a list").iter().any(|process| process["id"] == id)
 }
 
 fn bytes_in_log(w: &World, name: &str, id: &str) -> u64 {

@@ -286,7 +286,7 @@ fn root_an_unchanged_mount_may_go(w: &World) {
     not_on!(w, "fuse", CUT);
     let script = "mkdir m; mount -t tmpfs m m; W run --quiet --name s -- /bin/sh -euc 'echo top > top'; umount m; \
                   W exec s -- /bin/sh -euc 'echo work > m/new'; W diff s --name-only; mount -t tmpfs m m; W stop s >&2; \
-                  W start s 2>&1 | grep -c 'what is at .*/m by now would hide'; umount m; W start s >&2; W apply s --yes >&2; cat m/new";
+                  W start s 2>&1 | grep -c 'what is now at .*/m would hide'; umount m; W start s >&2; W apply s --yes >&2; cat m/new";
     let outcome = in_namespace(w, Caller::Root, script);
     assert_eq!(outcome.stdout, "m/new\ntop\n1\nwork\n", "{}", outcome.stderr);
 }

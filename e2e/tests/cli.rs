@@ -10,7 +10,12 @@ use whatif_e2e::{Terminal, World, as_root_and_user, needs};
 as_root_and_user!(
     a_command_ends_with_its_own_exit_code,
     failures_of_whatif_have_their_own_exit_codes_and_a_hint,
-    forgotten_dashes_are_pointed_out,
+    a_command_needs_no_dashes,
+    a_program_can_stand_in_the_place_of_a_verb,
+    the_report_of_a_run_says_what_there_is_to_know,
+    the_latest_is_the_one_used_last,
+    what_is_removed_is_named_or_confirmed,
+    hunks_in_a_patch_have_numbers,
     errors_name_what_is_wrong,
     an_empty_pattern_is_a_mistake,
     an_empty_pattern_in_the_configuration_is_one_too,
@@ -26,6 +31,7 @@ as_root_and_user!(
     standard_streams_can_be_files,
     a_large_output_arrives_whole,
     input_reaches_the_command,
+    piped_input_reaches_exec_as_it_is,
     a_terminal_alone_takes_no_input,
     hostile_file_names_are_shown_harmlessly,
     a_project_in_tmp_works,
@@ -35,6 +41,8 @@ as_root_and_user!(
     colours_are_for_terminals_that_want_them,
     paths_and_working_directory_are_the_same_inside,
     doctor_reports_every_probe,
+    doctor_changes_nothing_without_being_told_to,
+    what_is_said_to_come_next_leads_somewhere,
 );
 
 fn a_command_ends_with_its_own_exit_code(w: &World) {
@@ -112,7 +120,7 @@ fn in_json_mode_standard_output_is_one_document(w: &World) {
     assert!(w.json(["show", "second"])["keeper_pid"].as_u64().is_some());
     assert_eq!(w.json(["exec", "second", "--", "echo", "hi"])["stdout"], "hi\n");
     let detached = w.json(["exec", "second", "-d", "--", "sleep", "1000"]);
-    assert!(w.json(["ps", "second"]).as_array().expect("a list").iter().any(|p| p["pid"] == detached["pid"]));
+    assert!(w.json(["ps", "second"])["processes"].as_array().expect("a list").iter().any(|p| p["pid"] == detached["pid"]));
     let pid = detached["pid"].to_string();
     w.json(["logs", "second"]);
     w.json(["kill", "second", &pid]);
@@ -150,7 +158,7 @@ fn in_json_mode_remedies_are_data_beside_the_hints(w: &World) {
     assert_eq!(taken["hints"], json!(["choose another name, or remove it: whatif rm taken"]));
     // Messages of the engine that name an option are spelled for the command line, too.
     let masked = error(&["run", "--mask", "/", "--", "true"], 2);
-    assert_eq!((&masked["code"], &masked["kind"]), (&json!("usage"), &json!("invalid")));
+    assert_eq!((&masked["code"], &masked["kind"]), (&json!("invalid_mask"), &json!("invalid")));
     assert_eq!(masked["message"], "--mask cannot hide the whole file system or home");
     assert_eq!(
         masked["remedies"],
@@ -159,6 +167,24 @@ fn in_json_mode_remedies_are_data_beside_the_hints(w: &World) {
     assert_eq!(masked["hints"], json!(["name what is to be hidden: --mask ~/letters"]));
     let unknown = error(&["no-such-verb"], 2);
     assert_eq!((&unknown["kind"], unknown.get("remedies")), (&json!("invalid"), None));
+    for (code, words) in [
+        ("unknown_command", &["no-such-verb"][..]),
+        ("unknown_option", &["ls", "--nonsense"]),
+        ("missing_argument", &["run"]),
+        ("invalid_value", &["run", "--timeout", "soon", "--", "true"]),
+        ("conflicting_options", &["run", "--keep", "--rm", "--", "true"]),
+        ("needs_confirmation", &["rm", "--all"]),
+        ("needs_approval", &["apply", "changed"]),
+        ("invalid_pattern", &["apply", "changed", "--files", ""]),
+        ("no_match", &["apply", "changed", "--files", "typo"]),
+        ("no_such_hunk", &["apply", "changed", "--hunks", "f:7"]),
+        ("no_logs", &["logs", "changed"]),
+    ] {
+        if words.contains(&"changed") && w.whatif(["show", "changed"]).go().code != 0 {
+            w.sandbox_with("changed", "seq 3 > f");
+        }
+        assert_eq!(error(words, 2)["code"], code, "{words:?}");
+    }
 }
 
 fn sandboxes_are_found_by_name_by_prefix_and_by_project(w: &World) {
@@ -239,8 +265,52 @@ fn input_reaches_the_command(w: &World) {
     assert_eq!(w.whatif(["run", "--rm", "-q", "--", "wc", "-l"]).input(text.as_bytes()).go().ok().text(), "50000");
     let name = w.new_sandbox("input");
     assert_eq!(w.whatif(["exec", "-i", &name, "--", "cat"]).input(b"typed").go().ok().stdout, "typed");
-    assert_eq!(w.whatif(["exec", &name, "--", "cat"]).input(b"typed").go().ok().stdout, "", "only with -i");
+    assert_eq!(w.whatif(["exec", &name, "--", "cat"]).input(b"typed").go().ok().stdout, "typed");
     assert_eq!(w.whatif(["run", "--in", &name, "--", "cat"]).input(b"typed").go().ok().stdout, "typed");
+}
+
+/// Pipes and files, without -i: any bytes, any amount, and no more than the command takes.
+fn piped_input_reaches_exec_as_it_is(w: &World) {
+    let name = w.new_sandbox("input");
+    let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(3 << 20).collect();
+    let file = w.write("bytes", &bytes);
+    let sum = w.outside("sha256sum < bytes").ok().stdout;
+    assert_eq!(w.whatif(["exec", &name, "sha256sum"]).input(&bytes).go().ok().stdout, sum);
+    let bin = w.bin.display();
+    for verb in [format!("exec {name}"), "run --rm -q".to_owned()] {
+        assert_eq!(w.outside(&format!("{bin} {verb} sha256sum < bytes")).ok().stdout, sum, "{verb}");
+        // One that reads only the beginning, or nothing.
+        assert_eq!(w.outside(&format!("{bin} {verb} head -c 4 < bytes | od -An -tu1")).ok().text().trim(), "0   1   2   3");
+        assert_eq!(w.outside(&format!("yes | {bin} {verb} head -n 1")).ok().text(), "y");
+        w.outside(&format!("{bin} {verb} true < bytes")).ok();
+        w.outside(&format!("{bin} {verb} true <&-")).ok();
+        assert_eq!(w.outside(&format!("{bin} {verb} cat < /dev/null")).ok().stdout, "");
+        w.outside("rm -f fifo; mkfifo fifo").ok();
+        assert_eq!(w.outside(&format!("(yes | head -c 1000000 > fifo &) ; {bin} {verb} head -n 1 < fifo")).ok().text(), "y");
+    }
+    // What is not read is there for the next reader, as without a sandbox.
+    w.write("list", "one\ntwo\nthree\n");
+    let each = format!("while read -r line; do {bin} exec {name} echo \"$line\"; done < list");
+    assert_eq!(w.outside(&each).ok().stdout, "one\ntwo\nthree\n");
+    let first = format!("({bin} exec {name} dd bs=1 count=4 status=none; cat) < list");
+    assert_eq!(w.outside(&first).ok().stdout, "one\ntwo\nthree\n");
+    // Of a file, some programs read more than they want, and go back.
+    for verb in [format!("exec {name}"), "run --rm -q".to_owned()] {
+        assert_eq!(w.outside(&format!("({bin} {verb} head -n 1; cat) < list")).ok().stdout, "one\ntwo\nthree\n", "{verb}");
+        assert_eq!(w.outside(&format!("(read -r x; {bin} {verb} head -n 1; cat) < list")).ok().stdout, "two\nthree\n", "{verb}");
+        // It is a copy, for reading only.
+        let kept =
+            format!("{bin} {verb} sh -c 'echo no >&0 || echo no > /dev/stdin; chmod 777 /dev/stdin' < list 2> /dev/null; true");
+        w.outside(&kept).ok();
+        assert_eq!(w.read("list"), "one\ntwo\nthree\n", "{verb}");
+        assert_eq!(w.outside("stat -c %a list").ok().text(), w.outside("touch other; stat -c %a other").ok().text(), "{verb}");
+    }
+    // Another program that reads on meanwhile is not set back.
+    let both = format!("(exec 3<&0; {bin} exec {name} sleep 1 <&3 & read -r x; read -r x; wait; cat) < list");
+    assert_eq!(w.outside(&both).ok().stdout, "three\n");
+    let script = format!("{bin} exec {name} true\necho still here\n");
+    assert_eq!(w.program("/bin/sh").input(script.as_bytes()).go().ok().text(), "still here");
+    drop(file);
 }
 
 fn hostile_file_names_are_shown_harmlessly(w: &World) {
@@ -269,9 +339,11 @@ fn a_project_in_tmp_works(w: &World) {
     let outcome =
         w.whatif(["run", "--rm", "-q", "--", "/bin/sh", "-c", "cat file; echo changed > file; cat file"]).cwd(&project).go();
     let after = std::fs::read_to_string(project.join("file"));
+    let report = w.whatif(["run", "--rm", "true"]).cwd(&project).go().stderr;
     std::fs::remove_dir_all(&project).expect("it is ours");
     assert_eq!(outcome.ok().stdout, "in tmp\nchanged\n");
     assert_eq!(after.ok().as_deref(), Some("in tmp\n"));
+    assert!(!report.contains("private /tmp"), "the way to the project is no leftover: {report}");
 }
 
 /// A listener on the host's loopback is reached with `--net host` only.
@@ -351,11 +423,168 @@ fn doctor_reports_every_probe(w: &World) {
     w.json(["doctor"]);
 }
 
-fn forgotten_dashes_are_pointed_out(w: &World) {
-    w.whatif(["run", "--rm", "ls", "-l"]).go().exits(2).says("put '--' before the command: '-- ls'");
-    w.whatif(["exec", "-it", "h", "bash"]).go().exits(2).says("put '--' before the command: '-- bash'");
+/// What it would do on a machine that needs it is tested in a tree of files, in the engine.
+fn doctor_changes_nothing_without_being_told_to(w: &World) {
+    w.whatif(["doctor", "--yes"]).go().exits(2);
+    let told = w.whatif(["doctor", "--fix"]).go();
+    let settings = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+    if !std::fs::read_to_string(settings).is_ok_and(|value| value.trim() == "1") {
+        assert!(told.ok().stdout.starts_with("nothing to change: "));
+        assert_eq!(w.json(["doctor", "--fix"]), json!({ "steps": [], "done": false }));
+    }
+}
+
+fn what_is_said_to_come_next_leads_somewhere(w: &World) {
+    w.outside("git init -q .; echo 1 > f; git add .; git -c user.name=x -c user.email=x@y commit -qm first").ok();
+    let script = "git -c user.name=x -c user.email=x@y commit -q --allow-empty -m second";
+    let report = w.whatif(["run", "--name", "commit", "sh", "-c", script]).go().ok().stderr;
+    assert!(report.contains("whatif diff commit --all\n") && report.contains("whatif apply commit --ignored\n"), "{report}");
+    assert!(w.whatif(["diff", "commit", "--all"]).go().ok().stdout.contains(".git/refs/heads/"));
+    w.apply(&["commit", "--ignored"]).ok();
+    assert_eq!(w.outside("git log --format=%s").ok().text(), "second\nfirst");
+    let report = w.whatif(["run", "--name", "beyond", "sh", "-c", "echo x > ~/beyond"]).go().ok().stderr;
+    assert!(report.contains("whatif diff beyond --outside\n") && report.contains("whatif apply beyond --outside\n"), "{report}");
+    let report = w.whatif(["run", "--name", "usual", "sh", "-c", "echo x > g"]).go().ok().stderr;
+    assert!(report.contains("whatif diff usual\n") && report.contains("whatif apply usual\n"), "{report}");
+}
+
+/// From its first word on, everything belongs to the command.
+fn a_command_needs_no_dashes(w: &World) {
+    assert_eq!(w.whatif(["run", "--rm", "-q", "echo", "-n", "--rm", "--", "x"]).go().ok().stdout, "--rm -- x");
+    assert_eq!(w.whatif(["run", "--rm", "-q", "--", "echo", "-n", "--", "x"]).go().ok().stdout, "-- x");
+    assert_eq!(w.whatif(["run", "-q", "--rm", "--env", "A=1", "sh", "-c", "echo $A"]).go().ok().text(), "1");
+    w.new_sandbox("s");
+    assert_eq!(w.whatif(["exec", "s", "echo", "-n", "--", "x"]).go().ok().stdout, "-- x");
+    assert_eq!(w.whatif(["exec", "s", "--cwd", "/usr", "pwd", "-L"]).go().ok().text(), "/usr");
+    assert_eq!(w.whatif(["exec", "--", "echo", "latest"]).go().ok().text(), "latest");
+    assert_eq!(w.json(["exec", "s", "echo", "--json"])["stdout"], "--json\n");
+    let tip = "the first word names the sandbox; without one: whatif exec -- ls";
+    w.whatif(["exec", "ls"]).go().exits(2).says(tip);
+    w.whatif(["exec", "ls", "-l"]).go().exits(2).says("whatif exec -- ls -l");
+    w.whatif(["exec", "ls", "file"]).go().fails_with_hint(125).says("whatif exec -- ls file");
+    w.whatif(["run", "--unknown", "ls"]).go().exits(2).says("'--unknown'");
     let others = w.whatif(["apply", "--dry-run", "h", "h", "h2"]).go().exits(2);
     assert!(!others.stderr.contains("tip:"), "{}", others.stderr);
+}
+
+/// Which one is taken is said, where the output would not say it.
+fn the_latest_is_the_one_used_last(w: &World) {
+    w.sandbox_with("first", "echo 1 > one");
+    w.sandbox_with("second", "echo 2 > two");
+    let latest = || w.json(["show"])["name"].as_str().expect("a name").to_owned();
+    assert_eq!(latest(), "second", "made last");
+    w.exec("first", "true").ok();
+    assert_eq!(latest(), "first", "used last");
+    w.whatif(["exec", "--", "true"]).go().ok().says("whatif: in first, the sandbox used last");
+    assert!(!w.whatif(["exec", "first", "true"]).go().ok().stderr.contains("used last"), "it was named");
+    w.whatif(["ps"]).go().ok().says("in first, the sandbox used last");
+    w.json(["show", "second"]);
+    assert_eq!(latest(), "first", "to ask about another one is no use of it");
+    w.json(["diff", "second"]);
+    assert_eq!(latest(), "second", "what is looked at is what is applied next");
+    let plan = w.whatif(["apply", "--dry-run"]).go().ok();
+    assert!(plan.stdout.starts_with("1 change from second:\n"), "{}", plan.stdout);
+    let mut terminal = Terminal::with_whatif(w, &["apply", "first"]);
+    terminal.expect("1 change from ");
+    terminal.expect("Apply 1 change from first to ");
+    terminal.type_in("y\n");
+    terminal.expect("applied from first");
+    assert_eq!(terminal.ends(), 0);
+    w.whatif(["apply", "first", "-y"]).go().ok();
+    assert!(w.whatif(["apply", "first", "-y"]).go().ok().stdout.contains("nothing to apply from first"));
+    w.whatif(["status", "first"]).go().ok().stdout.contains("everything it changed was applied").then_some(()).expect("it says so");
+    let mut terminal = Terminal::with_whatif(w, &["undo"]);
+    terminal.expect(" from ");
+    terminal.expect("Take back 1 change of apply ");
+    terminal.expect("from first?");
+    terminal.type_in("y\n");
+    terminal.expect("undo the undo: whatif undo ");
+    assert_eq!(terminal.ends(), 0);
+    assert!(!w.whatif(["status", "first"]).go().ok().stdout.contains("was applied"), "it was undone");
+}
+
+/// A patch says which number `apply --hunks` knows a hunk by, and git takes it all the same.
+fn hunks_in_a_patch_have_numbers(w: &World) {
+    needs!(w, "git");
+    w.outside("seq 40 > f").ok();
+    w.sandbox_with("s", "sed -i 's/^2$/two/; s/^38$/last/' f");
+    let patch = w.whatif(["diff", "s", "--patch"]).go().ok().stdout;
+    assert!(patch.contains("@@ -1,5 +1,5 @@ hunk 1 of 2\n") && patch.contains(" @@ hunk 2 of 2\n"), "{patch}");
+    w.program("/usr/bin/env").args(["git", "apply", "--check", "-"]).input(patch.as_bytes()).go().ok();
+    w.apply(&["s", "--hunks", "f:2"]).ok();
+    assert!(w.read("f").starts_with("1\n2\n") && w.read("f").contains("last"), "only the second");
+}
+
+/// Without a name, a person is asked about the latest; a script has to name it.
+fn what_is_removed_is_named_or_confirmed(w: &World) {
+    w.new_sandbox("other");
+    w.new_sandbox("latest");
+    w.exec("latest", "true").ok();
+    w.whatif(["rm"]).go().fails_with_hint(2).says("whatif rm latest");
+    w.whatif(["rm", "-y"]).go().fails_with_hint(2).says("whatif rm latest");
+    let mut terminal = Terminal::with_whatif(w, &["rm"]);
+    terminal.expect("Remove 1 sandbox with all changes (latest)?");
+    terminal.type_in("y\n");
+    terminal.expect("latest is gone");
+    assert_eq!(terminal.ends(), 0);
+    w.whatif(["stop", "other"]).go().ok();
+    w.new_sandbox("running");
+    w.whatif(["rm", "--stopped"]).go().fails_with_hint(2).says("whatif rm --stopped --yes");
+    w.whatif(["rm", "running", "--stopped"]).go().fails_with_hint(125).says("running");
+    assert_eq!(w.json(["rm", "--stopped", "--yes"])["removed"], json!(["other"]));
+    w.whatif(["rm", "--stopped", "-y"]).go().ok().says("no sandbox to remove");
+    assert_eq!(w.whatif(["ls", "-q"]).go().ok().stdout, "running\n");
+    w.whatif(["rm", "--all"]).go().fails_with_hint(2).says("whatif rm --all --yes");
+}
+
+/// What was deleted, committed, or left where it is lost, and what can be done now, a line each.
+fn the_report_of_a_run_says_what_there_is_to_know(w: &World) {
+    needs!(w, "git");
+    w.outside("mkdir -p gone/deep; touch gone/1 gone/2 gone/deep/3 kept; git init -q -b main . && git add kept && git -c user.name=A -c user.email=a@example.org commit -qm first").ok();
+    let deleted =
+        w.whatif(["run", "--name", "d", "rm", "-rf", "gone"]).go().ok().says("5 paths deleted; reality is untouched. Kept as d");
+    assert!(!deleted.stderr.contains("0 B") && !deleted.stderr.contains("changed"), "{}", deleted.stderr);
+    for line in ["  look at it:   whatif diff d", "  make it real: whatif apply d", "  drop it:      whatif rm d"] {
+        assert!(deleted.stderr.lines().any(|said| said == line), "{line}: {}", deleted.stderr);
+    }
+    let commit = "git config user.name A; git config user.email a@example.org; echo x > new; git add new; git commit -qm second; echo y > new; git commit -qam third; git commit -q --amend -m 3; git switch -qc topic; git commit -q --allow-empty -m x";
+    let committed = w.whatif(["run", "--name", "c", "sh", "-c", commit]).go().ok();
+    committed.says("  2 commits on branch main").says("on branch topic");
+    let told = w.json(["run", "--rm", "sh", "-c", &format!("rm -r gone; {commit}")]);
+    assert_eq!(told["changes"]["commits"][0], json!({ "branch": "main", "count": 2 }));
+    assert_eq!(told["changes"]["deleted"], 5, "{told}");
+    // Of /tmp, nothing is kept.
+    w.whatif(["run", "sh", "-c", "echo x > /tmp/result"]).go().ok().says("gone with the sandbox's private /tmp: result");
+    let several = w.whatif(["run", "sh", "-c", "echo x > f; mkdir /tmp/a; echo > /tmp/b"]).go().ok();
+    several.says("gone with the sandbox's private /tmp:").says(" and more");
+    let told = w.json(["run", "--rm", "touch", "/tmp/result"]);
+    assert_eq!(told["left_in_tmp"], json!(["result"]));
+    for script in ["touch /tmp/x; rm /tmp/x", "touch f", "touch /tmp/x; sleep 100 > /dev/null 2>&1 &"] {
+        let nothing = w.whatif(["run", "sh", "-c", script]).go().ok();
+        assert!(!nothing.stderr.contains("private /tmp"), "{}", nothing.stderr);
+    }
+}
+
+/// A verb always wins; what is neither is a mistake.
+fn a_program_can_stand_in_the_place_of_a_verb(w: &World) {
+    w.write("build.sh", "#!/bin/sh\necho built > \"$1\"\n");
+    w.outside("chmod +x build.sh; echo x > x").ok();
+    let run = w.whatif(["touch", "made"]).go().ok().says("running 'touch' in a sandbox, as 'whatif run' does");
+    assert!(run.stderr.contains("1 path changed") && !w.project.join("made").exists(), "{}", run.stderr);
+    w.whatif(["./build.sh", "out"]).go().ok().says("running './build.sh' in a sandbox");
+    assert!(!w.project.join("out").exists());
+    assert_eq!(w.json(["echo", "--json", "-n"])["stdout"], "--json -n\n");
+    let verb = w.whatif(["rm", "-rf", "x"]).go().exits(2);
+    verb.says("to run the program 'rm' in a sandbox: whatif run rm");
+    w.whatif(["run", "rm", "-rf", "x"]).go().ok();
+    assert!(w.project.join("x").exists());
+    w.write("stauts", "no program\n");
+    for mistyped in ["stauts", "aply", "./stauts"] {
+        let refused = w.whatif([mistyped, "x"]).go().exits(2);
+        assert!(!refused.stderr.contains("in a sandbox"), "{}", refused.stderr);
+    }
+    w.whatif(["stauts"]).go().exits(2).says("'status'");
+    assert_eq!(w.whatif(["--json", "stauts"]).go().exits(2).stdout, "");
 }
 
 fn errors_name_what_is_wrong(w: &World) {

@@ -5,7 +5,12 @@ use std::os::unix::fs::MetadataExt;
 
 use whatif_e2e::{World, as_root_and_user, on_other_backends};
 
-as_root_and_user!(holes_stay_holes_both_ways, a_copy_that_fails_leaves_nothing, a_directory_may_have_many_entries,);
+as_root_and_user!(
+    holes_stay_holes_both_ways,
+    what_is_the_same_already_is_not_copied,
+    a_copy_that_fails_leaves_nothing,
+    a_directory_may_have_many_entries,
+);
 on_other_backends!(holes_stay_holes_both_ways,);
 
 /// 200 MiB, of which little was ever written.
@@ -31,6 +36,18 @@ fn holes_stay_holes_both_ways(w: &World) {
     let blocks = inside.split_whitespace().nth(1).and_then(|blocks| blocks.parse::<u64>().ok());
     assert!(inside.starts_with("209715200 ") && inside.ends_with("same\n"), "{inside}");
     assert!(blocks.is_some_and(|blocks| blocks * 512 < 2 << 20), "{inside}");
+}
+
+fn what_is_the_same_already_is_not_copied(w: &World) {
+    let name = w.new_sandbox("same");
+    w.exec(&name, "mkdir d; echo 1 > d/a; echo 22 > d/b").ok();
+    w.outside("mkdir d; echo 1 > d/a").ok();
+    let said = |arguments: &[&str]| w.whatif([&["cp"], arguments].concat()).go().ok().stderr;
+    assert_eq!(said(&["same:d/a", "d/a"]), "nothing to copy: 1 file is already the same there\n");
+    assert_eq!(said(&["same:d", "."]), "1 file copied, 3 B; 1 more already the same there\n");
+    assert_eq!(said(&["same:d/a", "new"]), "1 file copied, 2 B\n");
+    let document = w.json(["cp", "same:d/a", "d/a"]);
+    assert_eq!((&document["files"], &document["equal"], &document["bytes"]), (&1.into(), &1.into(), &0.into()), "{document}");
 }
 
 /// A limit on the length of files is reached as a full disk is: in the middle.

@@ -309,9 +309,7 @@ fn what_needs_a_closer_look_is_in_every_form(w: &World) {
     assert!(piped.stdout.contains("+A=42") && !piped.stdout.contains("post-checkout"), "{}", piped.stdout);
     for form in [&["--patch"][..], &[]] {
         let mut terminal = Terminal::with_whatif(w, &[&["diff", "s", "--no-pager"], form].concat());
-        for text in
-            ["3 files changed", "to be approved on their own", ".env", "tools on the host execute it", "post-checkout", "A=42"]
-        {
+        for text in ["3 files changed", "needs your approval", ".env", "tools on the host execute it", "post-checkout", "A=42"] {
             terminal.expect(text);
         }
         let screen = terminal.screen();

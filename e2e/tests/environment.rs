@@ -177,6 +177,7 @@ fn inside_a_sandbox_no_state_directory_is_made(w: &World) {
     {
         let script = script.replace("{}", &bin.to_string());
         let outcome = w.whatif(["run", "--quiet", "--keep", "--name", "outer", "--", "/bin/sh", "-c", &script]).go();
+        assert!(!outcome.stderr.contains("sandboxes are kept in"), "{}", outcome.stderr);
         outcome.fails_with_hint(2).says("this already is the sandbox 'outer'");
         let changes = w.json(["diff", "outer"]);
         let changed = changes["changes"].as_array().expect("a list").iter().filter(|change| change["kind"] != "directory");

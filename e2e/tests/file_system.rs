@@ -76,13 +76,30 @@ fn secrets_of_the_home_are_absent(w: &World) {
 fn package_settings_are_shown_without_credentials(w: &World) {
     w.write(
         w.home.join(".npmrc"),
-        format!("registry=https://u:{SECRET}@npm.example.org/\n  //npm.example.org/:_authToken={SECRET}\n"),
+        format!(
+            "registry=https://u:{SECRET}@npm.example.org/\n  //npm.example.org/:_authToken={SECRET}\nnodedir=/usr/include/nodejs\n\
+             cache=/data/npm\nsome-secret={SECRET}\nfund=false\r_auth={SECRET}\n"
+        ),
     );
-    w.write(w.home.join(".config/pip/pip.conf"), format!("[global]\nindex-url = https://u:{SECRET}@pypi.example.org/simple\n"));
+    w.write(
+        w.home.join(".config/pip/pip.conf"),
+        format!(
+            "[global]\nindex-url = https://u:{SECRET}@pypi.example.org/simple\ncache-dir = /data/pip\n\
+             client-cert = {SECRET}\n[install]\n  password = {SECRET}\n"
+        ),
+    );
     let outcome = w.inside("cd ~; cat .npmrc .config/pip/pip.conf").ok();
     assert!(!outcome.stdout.contains(SECRET), "a secret is readable: {}", outcome.stdout);
-    assert!(outcome.stdout.contains("registry=https://npm.example.org/\n"), "{}", outcome.stdout);
-    assert!(outcome.stdout.contains("index-url = https://pypi.example.org/simple\n"), "{}", outcome.stdout);
+    for kept in [
+        "registry=https://npm.example.org/",
+        "nodedir=/usr/include/nodejs",
+        "cache=/data/npm",
+        "fund=false",
+        "index-url = https://pypi.example.org/simple",
+        "cache-dir = /data/pip",
+    ] {
+        assert!(outcome.stdout.lines().any(|line| line == kept), "{kept}: {}", outcome.stdout);
+    }
 }
 
 /// FS-03: the same file by another name.

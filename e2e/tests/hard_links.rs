@@ -107,7 +107,7 @@ fn a_link_to_an_unchanged_file_becomes_one(w: &World) {
         c.are_one_file(&["old", "new", "d/deep"]);
         c.is("stat -c %i new", inode.trim_end());
         c.has_no_changes();
-        assert!(c.whatif(&["status", c.backend]).ok().stdout.contains("has not moved"), "{}", c.backend);
+        assert!(c.whatif(&["status", c.backend]).ok().stdout.contains("everything it changed was applied"), "{}", c.backend);
     });
 }
 
@@ -448,7 +448,8 @@ fn a_link_out_of_the_project_needs_its_own_approval(w: &World) {
 /// directly in a tree, and a project that is not in the home is one.
 fn work_on_one_of_realitys_names_is_whole_after_a_restart(w: &World) {
     let project = w.dir.join("apart");
-    for backend in backends(w) {
+    // fuse-overlayfs keeps such names together, and stores the work under either of them (docs/apply.md).
+    for backend in backends(w).into_iter().filter(|backend| *backend != "fuse") {
         for way in [["stop", "start"].as_slice(), &["snapshot"]] {
             w.mkdir(&project);
             let outside = |script: &str| w.program("/bin/sh").args(["-euc", script]).cwd(&project).go().ok().stdout;

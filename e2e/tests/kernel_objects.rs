@@ -168,7 +168,8 @@ fn a_sandbox_whose_ids_were_taken_is_known_by_its_new_ones(w: &World) {
     let first = base(w);
     w.whatif(["stop", "s"]).go().ok();
     let program = format!(
-        "import fcntl, subprocess; ids = open('/run/whatif/ids', 'r+b'); fcntl.lockf(ids, fcntl.LOCK_EX, 1, ({first} - 0x7F000000) // 4096); \
+        "import fcntl, subprocess; n = ({first} - 0x7F000000) // 4096; ids = open(f'/run/whatif/ids-{{n // 16}}', 'r+b'); \
+         fcntl.lockf(ids, fcntl.LOCK_EX, 1, n % 16); \
          subprocess.run(['{}', 'start', 's'], check=True)",
         w.bin.display()
     );

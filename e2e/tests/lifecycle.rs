@@ -83,6 +83,7 @@ fn a_run_that_leaves_a_process_stays_alive(w: &World) {
         w.whatif(["run", "--name", "server", "--", "/bin/sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo started"]).go().ok();
     assert_eq!(outcome.text(), "started");
     assert!(outcome.stderr.contains("still running"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("whatif ps ") && outcome.stderr.contains("whatif stop "), "{}", outcome.stderr);
     assert!(w.whatif(["ps", "server"]).go().ok().stdout.contains("sleep 1000"));
 }
 
@@ -90,6 +91,11 @@ fn a_run_can_go_into_an_existing_sandbox(w: &World) {
     let name = w.new_sandbox("existing");
     w.whatif(["run", "--in", &name, "--", "/bin/sh", "-c", "echo one > made"]).go().ok();
     assert_eq!(w.whatif(["run", "--in", &name, "--", "cat", "made"]).go().ok().text(), "one");
+    // It ends with a report, as a run of its own does.
+    let told = w.whatif(["run", "--in", &name, "--", "/bin/sh", "-c", "exit 3"]).go();
+    assert!(told.code == 3 && told.stderr.contains("exit code 3") && told.stderr.contains("changed"), "{told:?}");
+    assert!(told.stderr.contains(&format!("whatif diff {name}")), "{told:?}");
+    assert_eq!(w.whatif(["run", "-q", "--in", &name, "--", "true"]).go().ok().stderr, "");
     assert_eq!(names(w), ["existing"]);
 }
 
@@ -287,7 +293,8 @@ fn removing_leaves_nothing(w: &World) {
     assert!(names(w).is_empty());
     w.assert_nothing_left();
     eventually("its directory is gone", || !std::path::Path::new(&directory).exists());
-    w.whatif(["rm", &name]).go().fails_with_hint(125);
+    assert!(w.whatif(["rm", &name]).go().ok().stdout.contains("was already removed"));
+    w.whatif(["rm", "never-there"]).go().fails_with_hint(125);
 }
 
 fn the_collector_reconciles_records_and_directories(w: &World) {

@@ -63,9 +63,12 @@ fn a_sandbox_ends_when_its_time_is_up(w: &World) {
     for command in [vec!["start", "brief"], vec!["run", "--in", "brief", "--", "true"], vec!["shell", "brief"]] {
         w.whatif(command).go().exits(125).says("brief");
     }
+    let listed = w.whatif(["ls"]).go().ok().stdout;
+    assert!(listed.lines().any(|line| line.starts_with("brief  expired ")), "{listed}");
     // What it changed is still there to be looked at, taken and gone on with.
     assert!(w.whatif(["diff", "brief", "--name-only"]).go().ok().stdout.contains("made"));
     w.whatif(["start", "brief", "--ttl", "1h"]).go().ok();
+    assert!(!w.whatif(["ls"]).go().ok().stdout.contains("expired"));
     assert_eq!(w.exec("brief", "cat made").ok().text(), "kept");
     assert!(remaining(w, "brief") > 3_000_000);
 }

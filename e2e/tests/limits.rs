@@ -78,8 +78,11 @@ print(json.dumps([made, why]))
     assert!(refused.code == 0 || refused.stderr.contains("hint:"), "{}", refused.stderr);
     w.outside("true").ok();
     let document = w.whatif(["--json", "run", "--rm", "--pids", "20", "--", "/usr/bin/python3", "-c", program]).go().json();
-    // Only a control group counts refusals.
-    assert_eq!(document["pids_refused"], w.is_root(), "{document}");
+    assert_eq!(document["pids_refused"], true, "{document}");
+    let said = w.whatif(["run", "--rm", "--pids", "20", "--", "/usr/bin/python3", "-c", program]).go();
+    assert!(said.stderr.contains("the limit of 20 on processes was reached"), "{said:?}");
+    let few = w.whatif(["--json", "run", "--rm", "--pids", "20", "--", "sh", "-c", "sleep 1 & sleep 1 & wait"]).go().json();
+    assert_eq!(few["pids_refused"], false, "{few}");
 }
 
 /// CG-01.
@@ -600,7 +603,7 @@ fn who_cannot_be_held_still_is_reported_and_goes_on(w: &World) {
         outcome.exits(125).says("held still");
         assert!(w.labels("deep").is_empty());
     }
-    let states = || w.json(["ps", "deep"]).to_string();
+    let states = || w.json(["ps", "deep"])["processes"].to_string();
     eventually("nobody stays stopped", || !states().contains("\"state\":\"T\""));
     assert_eq!(w.show("deep")["pids"], 4);
     w.whatif(["stop", "--grace", "0s", "deep"]).go().ok();

@@ -14,6 +14,7 @@ as_root_and_user!(
     output_of_background_commands_ends_somewhere,
     copying_up_a_large_file_is_limited_too,
     what_is_kept_of_changed_files_is_limited_too,
+    nothing_is_allocated_faster_than_it_could_be_written,
 );
 // A file system of their own takes root.
 as_root!(a_part_of_the_disk_is_left_for_others);
@@ -224,10 +225,43 @@ fn output_of_background_commands_ends_somewhere(w: &World) {
     };
     let settled = wait_for(Duration::from_secs(120), || {
         let over = w.whatif(["ps", "loud"]).go().stdout.contains("sleep 1000")
-            || w.json(["ps", "loud"]).as_array().is_none_or(Vec::is_empty);
+            || w.json(["ps", "loud"])["processes"].as_array().is_none_or(Vec::is_empty);
         over.then_some(())
     });
     assert!(settled.is_some(), "it wrote all of it, or was ended for it: {}", w.whatif(["ps", "loud"]).go().stdout);
     assert!(size() <= 130 << 20, "{} bytes", size());
     w.assert_alive("loud");
+}
+
+/// CG-05: one call takes what nobody could write in that time.
+fn nothing_is_allocated_faster_than_it_could_be_written(w: &World) {
+    needs!(w, "python3");
+    let program = r#"
+import ctypes, errno, fcntl, json, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+def allocate(fd, mode, at, size):
+    return 0 if libc.fallocate(fd, mode, at, size) == 0 else ctypes.get_errno()
+got = set()
+for n in range(300):
+    fd = os.open(f'f{n}', os.O_CREAT | os.O_RDWR)
+    got.add(allocate(fd, 0, 0, 16 << 20))
+    got.add(allocate(fd, 1, 0, 16 << 20))
+fd = os.open('punched', os.O_CREAT | os.O_RDWR)
+os.write(fd, b'x' * 65536)
+punched = allocate(fd, 3, 0, 65536)
+os.posix_fallocate(os.open('small', os.O_CREAT | os.O_RDWR), 0, 65536)
+print(json.dumps([sorted(got), punched, os.stat('small').st_size]))
+"#;
+    for limit in [["--disk", "20M"], ["--inodes", "5000"]] {
+        let name = &limit[0][2..];
+        w.limited(name, &limit);
+        let told: serde_json::Value = serde_json::from_str(&w.python(name, program).ok().stdout).expect("it prints JSON");
+        assert_eq!(told, serde_json::json!([[libc::EOPNOTSUPP], 0, 65536]), "{name}");
+        assert!(taken(w, name) < 20 << 20, "{} bytes", taken(w, name));
+    }
+    // Without a limit it is what it is outside.
+    w.new_sandbox("free");
+    let fallocate = "fallocate -l 1M f && stat -c %b f";
+    assert_eq!(w.exec("free", fallocate).ok().text(), w.outside(fallocate).ok().text());
 }

@@ -301,14 +301,14 @@ fn what_goes_while_a_command_runs_is_missed(w: &World) {
     for part in ["head", ""] {
         for arguments in [&["run", "--name", "s"][..], &["run", "-q", "--name", "s"]] {
             let (code, said) = with_deletion(w, arguments, part);
-            assert!(code == 125 && said.contains("what it changed is not there any more"), "{part} {arguments:?}: {code} {said}");
+            assert!(code == 125 && said.contains("its changes are gone"), "{part} {arguments:?}: {code} {said}");
             assert!(said.contains("hint") && said.contains("whatif rm s") && !said.contains(" changed ("), "{said}");
             w.whatif(["rm", "s"]).go().ok();
             w.assert_nothing_left();
         }
         w.new_sandbox("s");
         let (code, said) = with_deletion(w, &["exec", "-i", "s"], part);
-        assert!(code == 125 && said.contains("what it changed is not there any more"), "{part} exec: {code} {said}");
+        assert!(code == 125 && said.contains("its changes are gone"), "{part} exec: {code} {said}");
         w.whatif(["rm", "s"]).go().ok();
         w.assert_nothing_left();
     }

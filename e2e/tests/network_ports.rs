@@ -221,6 +221,8 @@ fn sandboxes_publish_the_same_port_side_by_side(w: &World, _: &Outside) {
 fn a_server_that_is_not_there_yet_is_served_later(w: &World, _: &Outside) {
     w.whatif(["new", "slow", RULES, "--publish", "8080"]).go().ok();
     assert!(ask("127.0.0.1", 8080).is_none_or(|answer| answer.is_empty()));
+    let told = w.whatif(["net", "slow"]).go().ok().stdout;
+    assert!(told.contains("nothing in the sandbox listens on this published port"), "{told}");
     serve_inside(w, "slow", "127.0.0.1", 8080, "ready");
     assert_eq!(ask("127.0.0.1", 8080).as_deref(), Some("ready"));
 }

@@ -12,6 +12,7 @@ as_root_and_user!(
     what_is_for_root_only_cannot_be_read,
     masks_cannot_be_lifted,
     what_a_process_writes_about_itself_stays_with_it,
+    how_the_kernel_was_built_is_shown,
 );
 on_other_backends!(
     no_setting_of_the_kernel_can_be_written,
@@ -211,4 +212,12 @@ print(json.dumps({"mapping": ctypes.string_at(address, 6).decode(), "pipe": os.r
     assert_eq!((seen["mapping"].as_str(), seen["pipe"].as_str()), (Some("mapped"), Some("ospliced")), "both were tried: {seen}");
     assert_eq!((seen["file"].as_str(), w.read("f").as_str()), (Some("of reality\n"), "of reality\n"));
     assert!((seen["since_boot"].as_f64().expect("a number") - uptime).abs() < 1000.0, "{seen}, outside {uptime}");
+}
+
+/// Programs that build or check modules read it. Not every kernel has it.
+fn how_the_kernel_was_built_is_shown(w: &World) {
+    let read = "cat /proc/version; test ! -e /proc/config.gz || gzip -dc /proc/config.gz";
+    let (inside, outside) = (w.inside(read).ok().stdout, w.outside(read).ok().stdout);
+    assert!(inside.starts_with("Linux version"), "{inside}");
+    assert!(inside == outside, "it is another one: {} instead of {} bytes", inside.len(), outside.len());
 }

@@ -386,13 +386,13 @@ fn who_applies_from_under_a_running_command_is_told(w: &World) {
     w.whatif(["new", "s"]).go().ok();
     work(w, "s", RENAME);
     w.whatif(["exec", "-d", "s", "--", "sleep", "1000"]).go().ok();
-    apply(w, &["s"]).ok().says("until it is started anew");
+    apply(w, &["s"]).ok().says("until it is restarted");
     assert_eq!(w.read("lib/one"), "one\n");
     restarted(w, "s");
     has_src_at(w, "s", "lib");
     w.whatif(["exec", "-d", "s", "--", "sleep", "1000"]).go().ok();
     let undone = w.json(["undo", "--yes"]);
-    assert!(undone["notes"].to_string().contains("until it is started anew"), "{undone}");
+    assert!(undone["notes"].to_string().contains("until it is restarted"), "{undone}");
     restarted(w, "s");
     has_src_at(w, "s", "lib");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use whatif_e2e::{Terminal, World, as_root_and_user, needs, wait_for};
+use whatif_e2e::{Terminal, World, as_root_and_user, eventually, needs, wait_for};
 
 as_root_and_user!(
     decisions_are_stored,
@@ -31,6 +31,7 @@ as_root_and_user!(
     a_small_and_a_changing_terminal,
     without_a_terminal_there_is_a_hint,
     nothing_changed_is_nothing_to_review,
+    a_conflict_is_shown_as_one,
 );
 
 /// Opens the review and waits for its first screen.
@@ -243,7 +244,7 @@ fn a_rejected_hunk_outlives_the_apply_of_the_others(w: &World) {
     decide(w, "Aq", "1 accepted, 1 rejected");
     w.apply(&["s"]).ok();
     assert!(w.read("other") == "O\n" && !has("forty"));
-    w.apply(&["s", "--all", "--dry-run"]).ok().says("rejected in the review, and taken all the same: f");
+    w.apply(&["s", "--all", "--dry-run"]).ok().says("rejected, and taken all the same: f");
     // After an undo, what was approved is approved again, and what was rejected is not.
     w.whatif(["undo", "--yes"]).go().ok();
     w.whatif(["undo", "--yes"]).go().ok();
@@ -363,6 +364,22 @@ fn nothing_changed_is_nothing_to_review(w: &World) {
     assert_eq!(terminal.ends(), 0);
 }
 
+fn a_conflict_is_shown_as_one(w: &World) {
+    w.outside("echo 1 > a; seq 20 > b").ok();
+    w.sandbox_with("s", "echo 2 > a; sed -i s/^2$/two/ b");
+    w.outside("echo 3 > a; sed -i s/^19$/nineteen/ b").ok();
+    let mut terminal = review(w, "s");
+    terminal.type_in("jk");
+    let is_told = |terminal: &Terminal, text: &str| terminal.screen().contains(text);
+    eventually("it is told", || is_told(&terminal, "conflict: both changed the same lines"));
+    assert!(is_told(&terminal, "--theirs PATH") && !is_told(&terminal, "reality changed here too"), "{}", terminal.screen());
+    terminal.type_in("j");
+    eventually("what can be merged is told", || is_told(&terminal, "reality changed here too"));
+    terminal.type_in("q");
+    terminal.expect("1 path in conflict with reality; to see which: whatif status s");
+    assert_eq!(terminal.ends(), 0);
+}
+
 fn what_comes_next_is_what_would_help(w: &World) {
     w.outside("echo a > a").ok();
     w.sandbox_with("s", "echo A > a; echo B > b; echo x > ../beyond");
@@ -411,7 +428,7 @@ fn who_takes_what_was_rejected_is_told(w: &World) {
         terminal.expect("1 rejected");
         assert_eq!(terminal.ends(), 0);
         let request = [&[how], take.as_slice()].concat();
-        w.apply(&[request.as_slice(), &["--dry-run"]].concat()).ok().says("rejected in the review, and taken all the same: aa");
-        w.apply(&request).ok().says("rejected in the review, and taken all the same: aa");
+        w.apply(&[request.as_slice(), &["--dry-run"]].concat()).ok().says("rejected, and taken all the same: aa");
+        w.apply(&request).ok().says("rejected, and taken all the same: aa");
     }
 }

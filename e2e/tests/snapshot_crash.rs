@@ -129,7 +129,7 @@ impl<'a> Scene<'a> {
         let running = || w.processes().into_iter().filter(|p| !p.contains("/whatif attend ")).collect::<Vec<_>>();
         let quiet = wait_for(Duration::from_secs(60), || (running().len() == active()).then_some(()));
         assert!(quiet.is_some(), "{context}: {} active, running: {:?}", active(), running());
-        let listed = w.json(["ps", "s"]);
+        let listed = w.json(["ps", "s"])["processes"].clone();
         assert!(!listed.to_string().contains("\"state\":\"T\""), "{context}: somebody is still held: {listed}");
         assert_eq!(w.mounts(), Vec::<String>::new(), "{context}");
     }

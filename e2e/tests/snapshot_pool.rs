@@ -169,7 +169,7 @@ fn a_rewritten_file_is_the_latest(w: &World) {
     w.write(w.home.join(".npmrc"), "color=new\n//registry.npmjs.org/:_authToken=secret-two\n");
     w.new_sandbox("s");
     let claimed = w.exec("s", "cat ~/.npmrc").stdout;
-    assert_eq!(claimed, fresh.replace("old", "new"));
+    assert_eq!(claimed, fresh.replace("=old", "=new"));
     drain(w);
 }
 

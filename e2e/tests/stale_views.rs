@@ -36,6 +36,7 @@ as_root_and_user!(
     the_next_command_sees_what_reality_has,
     the_next_command_sees_what_reality_has_while_another_runs,
     the_next_command_sees_what_reality_has_beneath_layers,
+    many_commands_at_once_leave_a_view_that_follows_reality,
     what_reality_deletes_does_not_come_back,
     a_directory_can_be_renamed_inside_after_reality_replaced_it,
     what_the_sandbox_only_copied_does_not_come_back,
@@ -349,7 +350,7 @@ fn an_unknown_start_can_be_settled(w: &World) {
     let (standing, told) = (w.json(["status", "b"]), w.whatif(["status", "b"]).go().ok().stdout);
     let moved = standing["drift"].as_array().and_then(|all| all.iter().find(|d| d["path"] == "a.txt")).expect("a.txt moved");
     assert_eq!((&moved["collides"], &moved["base"]), (&"conflict".into(), &"unknown".into()), "{standing:#}");
-    assert!(told.contains("which version it saw is not known"), "{told}");
+    assert!(told.contains("which version the sandbox saw is not known"), "{told}");
     let said = w.apply(&["b"]).exits(1).stderr;
     assert!(said.contains("not known"), "{said}");
     w.apply(&["b", "--skip", "a.txt"]);
@@ -449,6 +450,21 @@ fn the_next_command_sees_what_reality_has(w: &World) {
 fn the_next_command_sees_what_reality_has_while_another_runs(w: &World) {
     seen(w, "overlay");
     w.whatif(["exec", "b", "-d", "--", "/bin/sleep", "1000"]).go().ok();
+    sees_reality(w);
+}
+
+/// All of them make the view fresh with the same descriptors, and nothing orders them while something runs.
+fn many_commands_at_once_leave_a_view_that_follows_reality(w: &World) {
+    seen(w, "overlay");
+    w.whatif(["exec", "b", "-d", "--", "/bin/sleep", "1000"]).go().ok();
+    for _ in 0..40 {
+        let at_once: Vec<_> = (0..6).map(|_| w.whatif(["exec", "b", "--", "cat", "a.txt"]).spawn()).collect();
+        for mut command in at_once {
+            assert!(command.wait().expect("it ends").success());
+        }
+    }
+    sees_reality(w);
+    w.whatif(["exec", "b", "--", "sh", "-c", "kill -KILL -1"]).go();
     sees_reality(w);
 }
 

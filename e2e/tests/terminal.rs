@@ -3,6 +3,10 @@
 use whatif_e2e::{Terminal, World, as_root_and_user, needs};
 
 as_root_and_user!(
+    the_prompt_of_a_shell_names_the_sandbox,
+    a_shell_ends_with_what_was_changed,
+    a_line_without_an_end_does_not_run_into_the_report,
+    a_run_on_a_terminal_offers_a_review,
     a_shell_has_a_terminal_of_its_own,
     a_shell_that_another_command_stops_says_so,
     a_new_size_reaches_the_program,
@@ -14,6 +18,101 @@ as_root_and_user!(
     programs_work_in_tmux,
     one_sandbox_does_not_take_the_terminals_of_all,
 );
+
+/// As a user's settings make it: bash reads its own file as usual, which may set the prompt at each line.
+fn the_prompt_of_a_shell_names_the_sandbox(w: &World) {
+    needs!(w, "zsh", "fish");
+    w.write(w.home.join(".bashrc"), "PS1='mine> '; SEEN=bashrc\n");
+    w.write(w.home.join(".zshrc"), "PROMPT='mine> '; SEEN=zshrc\n");
+    w.write(w.home.join(".config/fish/config.fish"), "function fish_prompt; echo -n 'mine> '; end; set SEEN config.fish\n");
+    // Or else its first start reads all manual pages.
+    w.outside("mkdir -p ~/.local/share/fish/generated_completions").ok();
+    let before = w.outside("cat ~/.bashrc ~/.zshrc; ls -A ~").ok().stdout;
+    // Not before: where there was no ~/.config, it stays hidden until the sandbox starts again.
+    w.new_sandbox("fox");
+    for (shell, seen) in [("bash", "bashrc"), ("zsh", "zshrc"), ("fish", "config.fish"), ("dash", "")] {
+        let found = w.outside(&format!("command -v {shell}")).ok().text().to_owned();
+        let mut terminal =
+            Terminal::with(w, &["/usr/bin/env", &format!("SHELL={found}"), w.bin.to_str().expect("text"), "shell", "fox"]);
+        terminal.expect("a shell in ");
+        terminal.expect("(fox) ");
+        if !seen.is_empty() {
+            terminal.expect("mine> ");
+        }
+        terminal.type_in("echo seen-$SEEN-end\n");
+        terminal.expect(&format!("seen-{seen}-end"));
+        terminal.expect("(fox) ");
+        terminal.type_in("exit\n");
+        assert_eq!(terminal.ends(), 0, "{shell}");
+    }
+    let changing = "PS1='mine> '; PROMPT_COMMAND='PS1=\"at-$((1+1))> \"'\n";
+    w.write(w.home.join(".bashrc"), changing);
+    let mut terminal = Terminal::with(w, &["/usr/bin/env", "SHELL=/bin/bash", w.bin.to_str().expect("text"), "shell", "fox"]);
+    terminal.expect("(fox) at-2> ");
+    terminal.type_in("exit\n");
+    terminal.ends();
+    w.write(w.home.join(".bashrc"), "PS1='mine> '; SEEN=bashrc\n");
+    assert_eq!(w.outside("cat ~/.bashrc ~/.zshrc; ls -A ~").ok().stdout, before);
+}
+
+fn a_shell_ends_with_what_was_changed(w: &World) {
+    w.outside("echo old > old").ok();
+    let (mut terminal, _) = shell(w, "fox");
+    terminal.type_in("echo x > new; rm old; exit\n");
+    terminal.expect("2 paths changed, 1 of them deleted");
+    terminal.expect("; reality is untouched");
+    terminal.expect("+ ");
+    terminal.expect("whatif diff fox");
+    assert_eq!(terminal.ends(), 0);
+    w.new_sandbox("hen");
+    let mut terminal = Terminal::with_whatif(w, &["shell", "hen"]);
+    terminal.type_in("exit\n");
+    terminal.expect("nothing changed in ");
+    terminal.ends();
+}
+
+/// Only where a person is at both ends, and not where nothing is left to look at.
+fn a_run_on_a_terminal_offers_a_review(w: &World) {
+    let mut terminal = Terminal::with_whatif(w, &["run", "--name", "fox", "touch", "made"]);
+    terminal.expect("drop it:");
+    terminal.expect("Review now? [y/N] ");
+    terminal.type_in("\n");
+    assert_eq!(terminal.ends(), 0);
+    assert!(!w.project.join("made").exists());
+    let mut terminal = Terminal::with_whatif(w, &["run", "--name", "hen", "sh", "-c", "echo x > made; exit 3"]);
+    terminal.expect("Review now? [y/N] ");
+    terminal.type_in("y\n");
+    terminal.expect("undecided");
+    terminal.type_in("w");
+    terminal.expect("nothing is accepted yet");
+    terminal.type_in("aw");
+    terminal.expect("1 accepted");
+    terminal.expect("Apply 1 change");
+    terminal.type_in("y\n");
+    terminal.expect("1 change applied from hen");
+    assert_eq!(terminal.ends(), 3, "the exit code is still the command's");
+    assert_eq!(w.read("made"), "x\n");
+    for quiet in
+        [&["run", "-q", "touch", "a"][..], &["run", "--rm", "touch", "a"], &["run", "true"], &["--json", "run", "touch", "a"]]
+    {
+        let terminal = Terminal::with_whatif(w, quiet);
+        assert_eq!(terminal.ends(), 0, "nobody answers");
+    }
+    let piped = w.whatif(["run", "touch", "b"]).go().ok();
+    assert!(!piped.stderr.contains("Review"), "{}", piped.stderr);
+}
+
+/// The report begins on a line of its own, and without one nothing is added to what the command printed.
+fn a_line_without_an_end_does_not_run_into_the_report(w: &World) {
+    for (word, text) in [("printf", "no end"), ("echo", "an end")] {
+        let mut terminal = Terminal::with_whatif(w, &["run", word, text]);
+        terminal.expect(&format!("{text}\r\n"));
+        terminal.expect("nothing changed");
+        assert_eq!(terminal.ends(), 0);
+    }
+    let mut terminal = Terminal::with_whatif(w, &["run", "-q", "printf", "no end"]);
+    terminal.expect("no end\x1b_ended 0");
+}
 
 fn shell<'a>(w: &World, name: &'a str) -> (Terminal, &'a str) {
     w.new_sandbox(name);

@@ -5,9 +5,9 @@ set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(dirname "$0")
 wanted="base-files base-passwd libc-bin dash bash coreutils util-linux mount findutils sed grep mawk tar gzip diffutils procps
-    passwd login hostname attr acl libcap2-bin libpython3-stdlib python3-minimal git strace iproute2 kmod e2fsprogs fuse-overlayfs"
+    passwd login hostname attr acl libcap2-bin libpython3-stdlib python3-minimal git strace iproute2 kmod e2fsprogs fuse-overlayfs xfsprogs"
 first_modules="virtio_pci virtio_blk ext4 crc32c_generic"
-modules="overlay fuse loop veth tun dummy nf_tables nft_chain_nat nft_redir nft_ct nft_reject_inet nft_masq nft_limit"
+modules="overlay fuse loop quota_v2 xfs veth tun dummy nf_tables nft_chain_nat nft_redir nft_ct nft_reject_inet nft_masq nft_limit"
 
 # The kernel that a user of stable has. A fresh machine knows of no packages.
 apt-cache show linux-image-amd64 > /dev/null 2>&1 || apt-get update -qq

@@ -10,7 +10,7 @@ mount -t tmpfs -o mode=1777 shm /dev/shm
 mount -t tmpfs -o mode=755 run /run
 mount -t tmpfs -o mode=1777 tmp /tmp
 mount -t cgroup2 none /sys/fs/cgroup
-for module in overlay fuse loop veth tun nf_tables nft_chain_nat nft_redir nft_ct nft_reject_inet; do modprobe "$module"; done
+for module in overlay fuse loop quota_v2 xfs veth tun nf_tables nft_chain_nat nft_redir nft_ct nft_reject_inet; do modprobe "$module"; done
 chmod 666 /dev/fuse
 ip link set lo up
 echo "MACHINE $(uname -r)"

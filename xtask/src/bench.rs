@@ -69,7 +69,7 @@ impl Options {
 struct Effort {
     rounds: usize,
     tree_sizes: &'static [usize],
-    fleet: usize,
+    fleets: &'static [usize],
     diff_rounds: usize,
     apply_rounds: usize,
     race_rounds: usize,
@@ -80,7 +80,7 @@ struct Effort {
 const QUICK: Effort = Effort {
     rounds: 30,
     tree_sizes: &[1_000, 100_000],
-    fleet: 200,
+    fleets: &[200],
     diff_rounds: 10,
     apply_rounds: 5,
     race_rounds: 3,
@@ -90,7 +90,7 @@ const QUICK: Effort = Effort {
 const FULL: Effort = Effort {
     rounds: 200,
     tree_sizes: &[1_000, 100_000, 1_000_000],
-    fleet: 200,
+    fleets: &[200, 1_000],
     diff_rounds: 30,
     apply_rounds: 5,
     race_rounds: 7,
@@ -130,8 +130,10 @@ fn measure(scratch: &Scratch, effort: &Effort, options: &Options) -> Result<Repo
         network::measure(scratch, &effort.network, &mut report)?;
     }
     if options.wants(Part::Fleet) {
-        say(&format!("a fleet of {}", effort.fleet));
-        fleet::measure(scratch, effort.fleet, effort.rounds, &mut report)?;
+        for &size in effort.fleets {
+            say(&format!("a fleet of {size}"));
+            fleet::measure(scratch, size, effort.rounds, &mut report)?;
+        }
     }
     if options.wants(Part::Diff) {
         say(&format!("finding changes, {} rounds", effort.diff_rounds));

@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 
 /// What differs most between kernels: mounts, what a view shows, layers that change under what runs, limits by control groups, holding
 /// still. Each as root and as an ordinary user. A network with rules is made for every sandbox.
-const SLICE: [&str; 8] = [
+const SLICE: [&str; 10] = [
     "stale_views files_made_just_before_are_no_conflict",
     "moved_meanwhile a_file_that_reality_moved_away",
     "renamed_directories another_sandbox_keeps_what_it_renamed",
@@ -24,6 +24,8 @@ const SLICE: [&str; 8] = [
     "held_still a_killed_look_leaves_nothing_held",
     "undo undo_restores_every_detail",
     "limits memory_ends_at_its_limit",
+    "limits_exact nothing_is_written_beyond",
+    "limits_exact nobody_inside_leaves",
     "fuse_views a_directory_that_was_made_again_is_empty",
 ];
 
@@ -36,7 +38,7 @@ const PATIENCE: &str = "1200";
 pub fn run(arguments: &[String]) -> Result<(), Failure> {
     packages::provide_machine()?;
     let workspace = Workspace::find()?;
-    if arguments.is_empty() { run_slice(&workspace) } else { run_tests(&workspace, arguments) }
+    if arguments.is_empty() { run_tests(&workspace, &SLICE.map(str::to_owned)) } else { run_tests(&workspace, arguments) }
 }
 
 /// Why there can be no such machine here, if there cannot.
@@ -45,11 +47,6 @@ pub fn missing() -> Option<&'static str> {
         return Some("only root can make its disk, with files of everybody");
     }
     (!packages::has_machine()).then_some("the programs for it are missing")
-}
-
-/// The tests that are run on every push.
-pub fn run_slice(workspace: &Workspace) -> Result<(), Failure> {
-    run_tests(workspace, &SLICE.map(str::to_owned))
 }
 
 fn run_tests(workspace: &Workspace, wanted: &[String]) -> Result<(), Failure> {

@@ -1,18 +1,22 @@
 //! `cargo xtask`: what the project does to itself. `test` proves it, `backend` proves it elsewhere, `fuzz` doubts it, `bench` measures it,
-//! `order` makes it quicker.
+//! `order` makes it quicker, `dist` hands it out.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to the person who started it")]
 
 mod attacks;
 mod backend;
 mod bench;
+mod dist;
 mod failure;
 mod fuzz;
 mod machine;
 mod order;
 mod packages;
+#[cfg(test)]
+mod pages;
 mod programs;
 mod subjects;
+mod suites;
 mod test;
 mod workspace;
 
@@ -33,6 +37,15 @@ usage: cargo xtask <command>
     --steps N               steps of a life (default 60)
     --seed N                the first seed (default: of this second)
     FS                      only these: here, ext4, xfs, btrfs, tmpfs
+  suites [options] [SUITE [PART…]]   run other projects' own tests outside and in a sandbox, and compare (as root)
+    --user                  as an ordinary user
+    --all                   all parts of a suite, not only its usual ones
+    --at-most N             leave out parts that take longer than N seconds outside
+    --jobs N                how many parts run at once (default 1)
+    SUITE                   python, git, postgres, redis, chromium, npm or cargo
+    PART                    a module of python, a script of git, and so on
+  dist [--binary PATH]      make what people install, in target/dist-files: a static archive, a Debian package, a list of all parts
+                            with their licences, and checksums; with --binary of a program that is built already
   order                     write down which functions short commands reach (crates/cli/functions.order), for the linker
   bench [options] [PART…]           measure whatif against its peers, as ratios, in one run
     --quick                 fewer repetitions, trees of up to 100 k files
@@ -40,7 +53,7 @@ usage: cargo xtask <command>
     --json FILE             where the figures go (default: target/bench.json)
     --user                  when started by root: measure as an ordinary user
 
-WHATIF_BIN=PATH makes backend, machine, fuzz and bench use that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
+WHATIF_BIN=PATH makes backend, machine, fuzz, suites and bench use that binary instead of building one, WHATIF_BENCH_SNAPSHOTS=N take N snapshots of
 one sandbox (default 10000).";
 
 fn main() -> ExitCode {
@@ -70,6 +83,8 @@ fn dispatch(arguments: &[String]) -> Result<(), Failure> {
         "fuzz" => fuzz::run(&fuzz::Options::parse(rest)?, rest),
         "order" if rest.is_empty() => order::run(),
         "order" => Err(Failure::Usage("order takes no arguments".to_owned())),
+        "suites" => suites::run(&suites::Options::parse(rest)?),
+        "dist" => dist::run(&dist::Options::parse(rest)?),
         "bench" => bench::run(&bench::Options::parse(rest)?),
         // Not for people: bench starts itself again, elsewhere.
         "net-outside" => bench::network::measure_outside(rest),

@@ -20,7 +20,7 @@ enum Sign {
     PythonModule(&'static str),
 }
 
-const COMPONENTS: [Component; 32] = [
+const COMPONENTS: [Component; 36] = [
     program("bubblewrap", "bwrap"),
     program("fuse-overlayfs", "fuse-overlayfs"),
     program("strace", "strace"),
@@ -50,10 +50,14 @@ const COMPONENTS: [Component; 32] = [
     program("dnsmasq-base", "dnsmasq"),
     program("openssl", "openssl"),
     program("vim-tiny", "vi"),
+    program("zsh", "zsh"),
+    program("fish", "fish"),
     program("gcc", "gcc"),
     Component { package: "libc6-dev", sign: Sign::File("/usr/include/stdio.h") },
     program("hyperfine", "hyperfine"),
     program("busybox-static", "busybox"),
+    program("docker.io", "dockerd"),
+    program("podman", "podman"),
 ];
 
 /// For the virtual machine.

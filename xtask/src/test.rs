@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use self::beside::Beside;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
-use crate::{machine, packages};
+use crate::{dist, machine, packages};
 
 struct Step {
     name: &'static str,
@@ -23,23 +23,37 @@ pub fn run() -> Result<(), Failure> {
     let started = Instant::now();
     let release = Beside::start(release_build(&workspace), &workspace)?;
     let steps = steps(&workspace);
-    let count = steps.len() + 2;
+    let count = steps.len() + 3;
     let mut times = Vec::with_capacity(count + 1);
     for (number, step) in steps.into_iter().enumerate() {
         println!("\n=== {}/{count} {}: {}", number + 1, step.name, shown(&step.command));
         times.push((step.name, perform(step)?));
     }
     times.push((RELEASE, release.wait()?));
-    println!("\n=== {}/{count} {END_TO_END}", count - 1);
-    times.push((END_TO_END, end_to_end::run(&workspace)?));
-    println!("\n=== {count}/{count} {MACHINE}");
-    match machine::missing() {
+    println!("\n=== {}/{count} {ARCHIVE}", count - 2);
+    let begun = Instant::now();
+    dist::prove(&workspace)?;
+    times.push((ARCHIVE, begun.elapsed()));
+    println!("\n=== {}/{count} {MACHINE}, beside the next", count - 1);
+    let machine = match machine::missing() {
         Some(why) if packages::is_ci() => return Err(Failure::new(format!("there is no virtual machine: {why}"))),
-        Some(why) => println!("skip: {why}"),
-        None => {
-            let begun = Instant::now();
-            machine::run_slice(&workspace)?;
-            times.push((MACHINE, begun.elapsed()));
+        Some(why) => {
+            println!("skip: {why}");
+            None
+        }
+        None => Some(Beside::start(machine_slice(&workspace), &workspace)?),
+    };
+    println!("\n=== {count}/{count} {END_TO_END}");
+    let tested = end_to_end::run(&workspace);
+    // Also after a failure: the next run should not be needed to hear of both.
+    match (machine.map(Beside::wait).transpose(), tested) {
+        (Err(Failure::Failed(problem) | Failure::Usage(problem)), Err(failed)) => {
+            println!("{problem}");
+            return Err(failed);
+        }
+        (machine, tested) => {
+            times.push((END_TO_END, tested?));
+            times.extend(machine?.map(|took| (MACHINE, took)));
         }
     }
     report(&times, started.elapsed());
@@ -47,12 +61,20 @@ pub fn run() -> Result<(), Failure> {
 }
 
 const RELEASE: &str = "release build, beside";
+const ARCHIVE: &str = "licences and archive";
 const END_TO_END: &str = "end to end";
-const MACHINE: &str = "on Debian's kernel";
+const MACHINE: &str = "on Debian's kernel, beside";
 
 /// A third of it keeps a single core busy, and so do parts of the other steps.
 fn release_build(workspace: &Workspace) -> Step {
-    Step { name: RELEASE, command: workspace.cargo(&["build", "--release"]) }
+    Step { name: RELEASE, command: workspace.cargo(&["build", "--release", "--package", "whatif", "--package", "whatif-daemon"]) }
+}
+
+/// It is emulated, which needs processors, while the other end-to-end tests mostly wait.
+fn machine_slice(workspace: &Workspace) -> Step {
+    let mut command = workspace.cargo(&["xtask", "machine"]);
+    command.env("WHATIF_BIN", workspace.release_binary());
+    Step { name: MACHINE, command }
 }
 
 fn steps(workspace: &Workspace) -> Vec<Step> {
@@ -60,7 +82,7 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
     vec![
         step("format", &["fmt", "--all", "--check"]),
         step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
-        step("unit and integration", &["test", "--workspace", "--exclude", "whatif-e2e"]),
+        step("unit and integration", &["test", "--workspace", "--exclude", "whatif-e2e", "--lib", "--bins", "--tests"]),
         step("end to end, built", &["test", "--package", "whatif-e2e", "--no-run", "--quiet"]),
     ]
 }
@@ -81,7 +103,7 @@ fn perform(step: Step) -> Result<Duration, Failure> {
 fn report(times: &[(&str, Duration)], total: Duration) {
     println!();
     for (name, took) in times {
-        println!("{name:<24}{:>8.1} s", took.as_secs_f64());
+        println!("{name:<26}{:>8.1} s", took.as_secs_f64());
     }
     println!("{} steps passed in {:.1} s", times.len(), total.as_secs_f64());
 }
@@ -105,6 +127,12 @@ mod tests {
         let shown: Vec<_> = steps.iter().map(|step| shown(&step.command)).collect();
         assert_eq!(shown[0], "cargo fmt --all --check");
         assert_eq!(shown[3], "cargo test --package whatif-e2e --no-run --quiet");
+    }
+
+    #[test]
+    fn the_machine_is_shown_as_it_can_be_repeated() {
+        let workspace = Workspace { root: "/src".into(), target: "/build".into() };
+        assert_eq!(shown(&machine_slice(&workspace).command), "WHATIF_BIN=/build/release/whatif cargo xtask machine");
     }
 
     #[test]

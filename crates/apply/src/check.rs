@@ -204,7 +204,7 @@ impl Surveyor<'_> {
                 let base = link_base(self.plan, n).map_or(operation.root, |base| self.plan.operations[base].root);
                 let mount = |root: usize| (self.held.roots[root].seen.identity.dev, self.held.roots[root].seen.mount);
                 if mount(base) != mount(operation.root) {
-                    self.problem(path, "shall be a hard link to something on another file system", "");
+                    self.problem(path, "is to be a hard link to something on another file system", "");
                 }
                 return;
             }

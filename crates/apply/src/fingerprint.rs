@@ -80,13 +80,23 @@ fn of_file(file: &OwnedFd, found: &Identity) -> io::Result<Option<Hash>> {
     Ok(is_same.then_some(hash))
 }
 
+/// Whether a file begins with `length` bytes of this hash.
+pub(crate) fn begins_with(parent: &OwnedFd, name: &OsStr, length: u64, hash: &Hash) -> io::Result<bool> {
+    Ok(hash_of_first(&open_file(parent, name)?, length)? == *hash)
+}
+
 /// Of all bytes of an open file.
 pub(crate) fn hash_of(file: &OwnedFd) -> io::Result<Hash> {
+    hash_of_first(file, u64::MAX)
+}
+
+fn hash_of_first(file: &OwnedFd, most: u64) -> io::Result<Hash> {
     let mut hash = Sha256::new();
     let mut piece = vec![0; PIECE];
     let mut position = 0;
     loop {
-        match retry_on_intr(|| rustix::io::pread(file, &mut piece[..], position))? {
+        let wanted = usize::try_from(most - position).unwrap_or(PIECE).min(PIECE);
+        match retry_on_intr(|| rustix::io::pread(file, &mut piece[..wanted], position))? {
             0 => return Ok(Hash(hash.finalize().into())),
             length => {
                 hash.update(&piece[..length]);

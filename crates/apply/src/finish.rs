@@ -118,7 +118,7 @@ fn put_away(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, String)
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             // Recovery comes here again.
             if stays_as.is_none() && !tx.store.has_old(n)? {
-                reported.push((path.to_owned(), "has no backup: somebody removed its earlier version".to_owned()));
+                reported.push((path.to_owned(), "has no backup: another process removed its earlier version".to_owned()));
             }
             Ok(())
         }
@@ -164,8 +164,7 @@ fn set_directory(tx: &mut Transaction, n: usize, reported: &mut Vec<(PathBuf, St
         Ok(is_theirs)
     };
     if set().map_err(on("set the attributes of", path))? {
-        reported
-            .push((path.to_owned(), "had attributes changed by somebody else meanwhile; those were left as they are".to_owned()));
+        reported.push((path.to_owned(), "had its attributes changed by another process; they were left as they are".to_owned()));
     }
     Ok(())
 }

@@ -103,12 +103,12 @@ fn publish(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
     let spoilt = aside.as_ref().filter(|a| staged.same_inode(&a.identity)).and_then(|a| staged.changed_since_staged(&a.identity));
     let spoilt = spoilt.filter(|_| !is_further_name(&tx.header.plan, n, Some(&staged)));
     let outcome = match &before {
-        _ if spoilt.is_some() => left("was left as it is: what was made ready for it was changed by somebody"),
+        _ if spoilt.is_some() => left("was left as it is: another process changed the new version before it was in place"),
         None if is_staged(&aside) && target.is_none() => publish_now(&mut tx.held, &step, None, &staged)?,
-        None if is_staged(&aside) => left("exists now, made by somebody else"),
+        None if is_staged(&aside) => left("exists now: another process created it"),
         None if is_staged(&target) => Outcome::Done,
-        None if target.is_none() => left("is gone: somebody removed the new version"),
-        None => left("was replaced by somebody"),
+        None if target.is_none() => left("is gone: another process removed the new version"),
+        None => left("was replaced by another process"),
         Some(before) => over(tx, n, &step, &sides, before, &staged, (target, aside))?,
     };
     if let Outcome::Left(_) = outcome {
@@ -168,7 +168,7 @@ fn over(
         // Swapped, and then somebody did something to ours.
         (_, Some(aside)) if is_before(&aside) => Outcome::Done,
         (_, None) if is_put_away(tx, n)? => Outcome::Done,
-        _ => left("was changed by somebody"),
+        _ => left("was changed by another process"),
     })
 }
 
@@ -208,7 +208,7 @@ fn remove(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
             }
         },
         (Some(_), Some((_, aside))) if before.same_inode(&aside.identity) => Ok(Outcome::Done),
-        (Some(_), Some(_)) => Ok(left("was changed by somebody")),
+        (Some(_), Some(_)) => Ok(left("was changed by another process")),
         (Some(target), None) => match before.changed(&target.identity) {
             // Its mode may be our doing.
             Some(_) if before.kind == Kind::Directory && before.same_inode(&target.identity) => {
@@ -219,7 +219,7 @@ fn remove(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
             Some(why) => Ok(left(why)),
         },
         (None, None) if before.kind == Kind::Directory || is_put_away(tx, n)? => Ok(Outcome::Done),
-        (None, None) => Ok(left("was removed by somebody else, so there is no backup of it")),
+        (None, None) => Ok(left("was removed by another process, so there is no backup of it")),
     }
 }
 
@@ -247,7 +247,7 @@ fn set(tx: &mut Transaction, n: usize) -> Result<Outcome, Fault> {
         || ![before.gid, wanted.gid].contains(&now.gid)
         || !known(now.mode)
     {
-        return Ok(left("was changed by somebody"));
+        return Ok(left("was changed by another process"));
     }
     if before.kind == Kind::Directory {
         // Finishing does it, when nothing has to be put into it any more.

@@ -305,10 +305,10 @@ fn refuse_contradictions(plan: &Plan, paths: &[PathBuf], index: &HashMap<&Path, 
             refuse("holds the root of another tree");
         }
         match (&operation.change, operation.before_kind()) {
-            (Change::Remove | Change::Set { .. }, None) => refuse("shall be changed, but is expected to be absent"),
+            (Change::Remove | Change::Set { .. }, None) => refuse("is to be changed, but is expected to be absent"),
             (Change::Set { .. }, Some(Kind::Link | Kind::Other)) => refuse("can only be replaced, not changed in place"),
             (Change::Put { source: Source::HardLink(_), .. }, _) if link_base(plan, n).is_none_or(|base| base == n) => {
-                refuse("shall be a hard link to something that the plan does not put");
+                refuse("is to be a hard link to something the plan does not create");
             }
             (Change::Put { source: Source::Existing(existing), .. }, _) => {
                 let first = existing.absolute(&plan.roots);

@@ -44,5 +44,5 @@ pub use plan::{Attributes, Change, Existing, Expected, FurtherName, Identity, Ki
 pub use recover::{Outcome, Recovered, begun_in, recover, recover_in};
 pub use transaction::{Applied, Conduct, Progress, Stage, Verdict, apply, apply_in};
 pub use turn::Turn;
-pub use undo::{Changed, Record, RecordedOperation, State, UndoPlan, read, undo_plan, undo_plan_without};
+pub use undo::{Changed, Part, Record, RecordedOperation, State, UndoPlan, read, undo_plan, undo_plan_of};
 pub use unmanaged::Unmanaged;

@@ -65,7 +65,7 @@ impl Who {
         let parent = &parent.identity;
         let sticky = parent.mode & 0o1000 != 0;
         if sticky && !self.is_root() && self.uid != parent.uid && self.uid != entry.identity.uid {
-            return Some(Problem::new(path, "belongs to somebody else in a sticky directory", ""));
+            return Some(Problem::new(path, "belongs to another user in a sticky directory", ""));
         }
         None
     }
@@ -78,12 +78,12 @@ impl Who {
         if wanted.uid != self.uid || !self.gids.contains(&wanted.gid) {
             return Some(Problem::new(
                 path,
-                format!("shall belong to {}:{}, which you may not give it to", wanted.uid, wanted.gid),
+                format!("needs the owner {}:{}, which you may not set", wanted.uid, wanted.gid),
                 "only root can change owners",
             ));
         }
         let capability = wanted.xattrs.iter().any(|(name, _)| name == "security.capability");
-        capability.then(|| Problem::new(path, "shall have file capabilities, which you may not give", "only root can give them"))
+        capability.then(|| Problem::new(path, "needs file capabilities, which you may not set", "only root can give them"))
     }
 
     /// Why an existing entry cannot be given these attributes in place.
@@ -111,7 +111,7 @@ impl Who {
             Kind::Other => "is a pipe, socket or device: no backup can be kept on another file system",
             Kind::File if !readable() => "cannot be read, so no backup can be kept",
             _ if !self.is_root() && (now.uid != self.uid || !self.gids.contains(&now.gid)) => {
-                "belongs to somebody else, so no backup can be kept on another file system"
+                "belongs to another user, so no backup can be kept on another file system"
             }
             _ => return None,
         };

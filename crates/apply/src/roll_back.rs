@@ -215,12 +215,14 @@ fn unpublish(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fa
             exchange_back(&sides, &step, staged)
         }
         (None, Some(aside)) if before.same_inode(&aside.identity) => {
-            notes.reported.push((path.to_owned(), "was removed by somebody; the earlier version is back".to_owned()));
+            notes.reported.push((path.to_owned(), "was removed by another process; the earlier version is back".to_owned()));
             rename(&sides.aside, &step.temporary.name, &sides.target, &step.target.name).map_err(on("restore", path))
         }
         (Some(_), Some(aside)) if before.same_inode(&aside.identity) && !same(staged, &aside) => {
             if before.kind != Kind::Directory {
-                notes.reported.push((path.to_owned(), "was replaced by somebody; the earlier version is kept in 'old'".to_owned()));
+                notes
+                    .reported
+                    .push((path.to_owned(), "was replaced by another process; the earlier version is kept in 'old'".to_owned()));
                 move_out(&sides.aside, &step.temporary.name, &tx.old, n).map_err(on("keep", path))?;
             }
             Ok(())
@@ -261,7 +263,9 @@ fn unremove(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Result<(), Fau
     match rename(&aside_directory, &step.temporary.name, &parent, &step.target.name) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && aside.identity.kind != Kind::Directory => {
-            notes.reported.push((path.to_owned(), "was made anew by somebody; the earlier version is kept in 'old'".to_owned()));
+            notes
+                .reported
+                .push((path.to_owned(), "was created again by another process; the earlier version is kept in 'old'".to_owned()));
             move_out(&aside_directory, &step.temporary.name, &tx.old, n).map_err(on("keep", path))
         }
         Err(error) => Err(on("restore", path)(error)),

@@ -286,7 +286,7 @@ pub(crate) fn verify(tx: &mut Transaction) -> Result<(), Fault> {
         match (expected, now) {
             (None, None) => {}
             (Some(expected), Some(now)) if expected.same_inode(&now.identity) => {}
-            _ => return Err(Fault::changed(path, "was changed by somebody else meanwhile")),
+            _ => return Err(Fault::changed(path, "was changed by another process")),
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! What a finished apply did, and the plan that takes it back.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -98,19 +99,34 @@ pub struct UndoPlan {
     pub changed: Vec<Changed>,
     /// Directories that the apply made and others put something into: they stay for that.
     pub in_use: Vec<Changed>,
+    /// Of the changed paths, the files that begin with all that the apply left there: something was written at their end.
+    pub grown: HashSet<PathBuf>,
+}
+
+/// What an undo is to take back of an apply.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    /// What stays as it is, with everything in it.
+    pub stays: &'a dyn Fn(&Path) -> bool,
+    /// What an earlier undo took back. It says nothing about what is in it.
+    pub is_undone: &'a dyn Fn(&Path) -> bool,
+    /// A file with other bytes than the apply left is none that was changed if it means the same.
+    pub means_the_same: &'a dyn Fn(&Path) -> bool,
+}
+
+impl fmt::Debug for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part").finish_non_exhaustive()
+    }
 }
 
 pub fn undo_plan(directory: &Path) -> Result<UndoPlan, ApplyError> {
-    undo_plan_without(directory, &|_| false, &|_| false)
+    undo_plan_of(directory, Part { stays: &|_| false, is_undone: &|_| false, means_the_same: &|_| false })
 }
 
-/// The same for all but some paths. What is in a directory that stays as it is stays too, and so does a directory that has to go
-/// for as long as something in it stays. A file with other bytes than the apply left is none that was changed if it means the same.
-pub fn undo_plan_without(
-    directory: &Path,
-    stays: &dyn Fn(&Path) -> bool,
-    means_the_same: &dyn Fn(&Path) -> bool,
-) -> Result<UndoPlan, ApplyError> {
+/// The same for a part of it. A directory that has to go stays for as long as something in it stays.
+pub fn undo_plan_of(directory: &Path, part: Part<'_>) -> Result<UndoPlan, ApplyError> {
+    let Part { stays, is_undone, means_the_same } = part;
     let told = Journal::read(directory)?;
     let unusable = |why: String| ApplyError::Journal { directory: directory.to_owned(), why };
     let Some(done) = told.done else { return Err(unusable("it is not of a finished apply".to_owned())) };
@@ -124,11 +140,12 @@ pub fn undo_plan_without(
     let gone = layout.remove.iter().chain(&layout.publish_over_directories).filter(|n| !done.left.contains(n) && was_directory(n));
     let gone = gone.map(|n| &header.plan.operations[*n]).map(|o| (o.root, o.path.clone())).collect();
     let store = Store::open(directory)?;
-    let mut undo = Undo { held, store, gone, operations: Vec::new(), changed: Vec::new(), in_use: Vec::new() };
+    let mut undo =
+        Undo { held, store, gone, operations: Vec::new(), changed: Vec::new(), in_use: Vec::new(), grown: HashSet::new() };
     let staying = staying(&header.plan, &layout, stays);
     for (n, (operation, step)) in header.plan.operations.iter().zip(&layout.steps).enumerate() {
         let top = if let Role::Nested { top } = step.role { top } else { n };
-        if !done.left.contains(&top) && !staying.contains(step.path.as_path()) {
+        if !done.left.contains(&top) && !staying.contains(step.path.as_path()) && !is_undone(&step.path) {
             let has_same_meaning = || means_the_same(&step.path);
             let after = done.after[n].as_ref().map(|identity| After {
                 identity,
@@ -145,7 +162,7 @@ pub fn undo_plan_without(
     undo.changed.sort_by(|a, b| a.path.cmp(&b.path));
     undo.in_use.sort_by(|a, b| a.path.cmp(&b.path));
     let plan = Plan { roots: header.plan.roots, operations: undo.operations, about: header.plan.about };
-    Ok(UndoPlan { plan, changed: undo.changed, in_use: undo.in_use })
+    Ok(UndoPlan { plan, changed: undo.changed, in_use: undo.in_use, grown: undo.grown })
 }
 
 /// What an apply left at a path.
@@ -192,6 +209,17 @@ impl After<'_> {
     }
 }
 
+impl After<'_> {
+    /// Whether all that was left there is there still, and more after it.
+    fn has_grown(&self, now: &Identity, parent: &OwnedFd, spot: &Spot) -> io::Result<bool> {
+        let is_longer = now.kind == Kind::File && self.identity.kind == Kind::File && now.size > self.identity.size;
+        match self.hash.filter(|_| is_longer && !spot.name.is_empty()) {
+            Some(hash) => fingerprint::begins_with(parent, &spot.name, self.identity.size, hash),
+            None => Ok(false),
+        }
+    }
+}
+
 struct Undo {
     held: Held,
     store: Store,
@@ -200,6 +228,7 @@ struct Undo {
     operations: Vec<Operation>,
     changed: Vec<Changed>,
     in_use: Vec<Changed>,
+    grown: HashSet<PathBuf>,
 }
 
 impl Undo {
@@ -218,6 +247,9 @@ impl Undo {
                 let now = look_here(&parent, &step.target).map_err(on("examine", &step.path))?.map(|seen| seen.identity);
                 if let (Some(after), Some(now)) = (after, &now) {
                     changed = after.changed(now, &parent, &step.target).map_err(on("examine", &step.path))?;
+                    if changed.is_some() && after.has_grown(now, &parent, &step.target).map_err(on("examine", &step.path))? {
+                        self.grown.insert(step.path.clone());
+                    }
                 }
                 (now, None)
             }

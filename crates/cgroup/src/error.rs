@@ -61,6 +61,11 @@ impl Explain for CgroupError {
 }
 
 impl CgroupError {
+    pub(crate) fn is_absence(&self) -> bool {
+        let CgroupError::Io { source, .. } = self else { return false };
+        Errno::from_io_error(source) == Some(Errno::NOENT)
+    }
+
     pub(crate) fn is_invalid(&self) -> bool {
         let CgroupError::Io { source, .. } = self else { return false };
         Errno::from_io_error(source) == Some(Errno::INVAL)

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::process::Pid;
 
 use crate::error::on;
 use crate::file::Dir;
@@ -39,6 +40,26 @@ impl Group {
         Ok(group)
     }
 
+    /// A group for many sandboxes, which nobody removes: the one of this name, made or completed if need be. Its processes are no
+    /// whole, so one that is killed takes no other with it.
+    pub fn shared(found: &Found, name: &str, wanted: &Wanted) -> Result<Group, CgroupError> {
+        name::check(name)?;
+        let mut group = Group::default();
+        for part in parts(found, wanted)? {
+            group.join(&part, name, wanted)?;
+        }
+        Ok(group)
+    }
+
+    /// Moves a process and all its threads into it, from outside. In cgroup2, where it takes the kernel as long for a process that
+    /// enters by itself.
+    pub fn take(&self, pid: Pid) -> Result<(), CgroupError> {
+        for (place, entrance) in self.places.iter().zip(&self.entrances) {
+            rustix::io::write(entrance, pid.as_raw_nonzero().to_string().as_bytes()).map_err(on("move a process to", place))?;
+        }
+        Ok(())
+    }
+
     /// Files to each of which a process with a single thread writes `0` to enter, before it becomes something else.
     #[must_use]
     pub fn entrances(&self) -> &[OwnedFd] {
@@ -55,6 +76,49 @@ impl Group {
     /// directories are known.
     pub fn remove(&self) -> Result<(), CgroupError> {
         remove_all(&self.places)
+    }
+
+    fn join(&mut self, part: &Part<'_>, name: &str, wanted: &Wanted) -> Result<(), CgroupError> {
+        let (version, resources) = part.limited();
+        let (path, top) = match part {
+            Part::V1 { place, .. } => (place.own.join(name), place.mount_point.clone()),
+            Part::V2 { unified, .. } => (unified.parent().join(name), unified.parent()),
+        };
+        let dir = match Dir::open(path.clone()) {
+            Err(error) if error.is_absence() => {
+                // Another process may make it at the same moment.
+                let made = match part {
+                    Part::V1 { .. } => make_directory(&path),
+                    Part::V2 { unified, .. } => unified.make(name).map(drop),
+                };
+                made.or_else(|error| if matches!(error, CgroupError::Exists { .. }) { Ok(()) } else { Err(error) })?;
+                Dir::open(path.clone())?
+            }
+            opened => opened?,
+        };
+        if let Part::V2 { unified, .. } = part {
+            unified.switch_on()?;
+            // Within their directory groups are only weighed against each other.
+            let (above, weight) = (Dir::open(unified.parent())?, Wanted { cpu_weight: wanted.cpu_weight, ..Wanted::default() });
+            if weight.limits(Resource::Cpu) && !limits::is_set(&above, version, Resource::Cpu, &weight) {
+                limits::set(&above, version, Resource::Cpu, &weight, &top)?;
+            }
+        }
+        for resource in resources {
+            if !limits::is_set(&dir, version, *resource, wanted) {
+                limits::set(&dir, version, *resource, wanted, &top)?;
+                if version == Version::V2 && *resource == Resource::Memory {
+                    dir.write_if_there("memory.oom.group", "0")?;
+                }
+            }
+        }
+        let entrance = if version == Version::V1 { "tasks" } else { "cgroup.procs" };
+        self.entrances.push(dir.file(entrance, OFlags::WRONLY)?);
+        if resources.contains(&Resource::Memory) {
+            self.meters.extend(meter::open_events(&dir, version));
+        }
+        self.places.push(path);
+        Ok(())
     }
 
     fn add(&mut self, part: &Part<'_>, name: &str, wanted: &Wanted) -> Result<(), CgroupError> {

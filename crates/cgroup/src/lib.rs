@@ -44,8 +44,12 @@ pub enum Version {
 pub struct Wanted {
     /// Thousandths of a processor.
     pub cpus_milli: Option<u32>,
+    /// How processor time is shared out when it is scarce: 100 is a group's usual part.
+    pub cpu_weight: Option<u32>,
     /// In bytes, swap included.
     pub memory: Option<u64>,
+    /// So much may be swapped out on top of that.
+    pub swap: u64,
     /// Processes and threads.
     pub pids: Option<u64>,
 }

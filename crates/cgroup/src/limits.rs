@@ -19,7 +19,7 @@ impl Wanted {
         match resource {
             Resource::Memory => self.memory.is_some(),
             Resource::Pids => self.pids.is_some(),
-            Resource::Cpu => self.cpus_milli.is_some(),
+            Resource::Cpu => self.cpus_milli.is_some() || self.cpu_weight.is_some(),
         }
     }
 }
@@ -27,19 +27,50 @@ impl Wanted {
 /// Sets the wanted limit of one resource in a group that has its controller. `top` is where the hierarchy is mounted.
 pub(crate) fn set(dir: &Dir, version: Version, resource: Resource, wanted: &Wanted, top: &Path) -> Result<(), CgroupError> {
     match (resource, version) {
-        (Resource::Memory, Version::V1) => wanted.memory.map_or(Ok(()), |bytes| memory_v1(dir, bytes)),
-        (Resource::Memory, Version::V2) => wanted.memory.map_or(Ok(()), |bytes| memory_v2(dir, bytes)),
+        (Resource::Memory, Version::V1) => wanted.memory.map_or(Ok(()), |bytes| memory_v1(dir, bytes, wanted.swap)),
+        (Resource::Memory, Version::V2) => wanted.memory.map_or(Ok(()), |bytes| memory_v2(dir, bytes, wanted.swap)),
         (Resource::Pids, _) => wanted.pids.map_or(Ok(()), |pids| dir.write("pids.max", &pids_text(pids))),
-        (Resource::Cpu, Version::V1) => wanted.cpus_milli.map_or(Ok(()), |milli| cpu_v1(dir, milli, top)),
-        (Resource::Cpu, Version::V2) => wanted.cpus_milli.map_or(Ok(()), |milli| {
-            let (quota, period) = share(milli);
-            dir.write("cpu.max", &format!("{quota} {period}"))
-        }),
+        (Resource::Cpu, Version::V1) => {
+            wanted.cpu_weight.map_or(Ok(()), |weight| dir.write("cpu.shares", &shares(weight).to_string()))?;
+            wanted.cpus_milli.map_or(Ok(()), |milli| cpu_v1(dir, milli, top))
+        }
+        (Resource::Cpu, Version::V2) => {
+            wanted.cpu_weight.map_or(Ok(()), |weight| dir.write("cpu.weight", &weight.to_string()))?;
+            wanted.cpus_milli.map_or(Ok(()), |milli| {
+                let (quota, period) = share(milli);
+                dir.write("cpu.max", &format!("{quota} {period}"))
+            })
+        }
     }
 }
 
-fn memory_v2(dir: &Dir, bytes: u64) -> Result<(), CgroupError> {
-    dir.write_if_there("memory.swap.max", "0")?;
+/// Whether a group that somebody else made has what is wanted of one resource.
+pub(crate) fn is_set(dir: &Dir, version: Version, resource: Resource, wanted: &Wanted) -> bool {
+    let has = |file: &str, wanted: Option<u64>| {
+        wanted.is_none_or(|wanted| dir.read(file).is_ok_and(|text| text.trim().parse() == Ok(wanted)))
+    };
+    match (resource, version) {
+        // The kernel counts in pages.
+        (Resource::Memory, Version::V1) => has("memory.limit_in_bytes", wanted.memory.map(in_pages)),
+        (Resource::Memory, Version::V2) => has("memory.max", wanted.memory.map(in_pages)),
+        (Resource::Pids, _) => has("pids.max", wanted.pids),
+        (Resource::Cpu, Version::V1) => has("cpu.shares", wanted.cpu_weight.map(shares)),
+        (Resource::Cpu, Version::V2) => has("cpu.weight", wanted.cpu_weight.map(u64::from)),
+    }
+}
+
+fn in_pages(bytes: u64) -> u64 {
+    let page = rustix::param::page_size() as u64;
+    bytes / page * page
+}
+
+/// The usual part of a group in v1 is 1024.
+fn shares(weight: u32) -> u64 {
+    (u64::from(weight) * 1024 / 100).max(2)
+}
+
+fn memory_v2(dir: &Dir, bytes: u64, swap: u64) -> Result<(), CgroupError> {
+    dir.write_if_there("memory.swap.max", &swap.to_string())?;
     dir.write_if_there("memory.oom.group", "1")?;
     dir.write("memory.max", &bytes.to_string())
 }
@@ -49,10 +80,10 @@ fn memory_v2(dir: &Dir, bytes: u64) -> Result<(), CgroupError> {
 const SOCKETS: u64 = 4;
 
 /// The limit with swap must never be below the one without, so it is lowered after that.
-fn memory_v1(dir: &Dir, bytes: u64) -> Result<(), CgroupError> {
+fn memory_v1(dir: &Dir, bytes: u64, swap: u64) -> Result<(), CgroupError> {
     let text = bytes.to_string();
     dir.write("memory.limit_in_bytes", &text)?;
-    let counts_swap = dir.write_if_there("memory.memsw.limit_in_bytes", &text)?;
+    let counts_swap = dir.write_if_there("memory.memsw.limit_in_bytes", &(bytes + swap).to_string())?;
     if !counts_swap {
         // Without a count of swap the memory limit holds only if nothing is swapped out.
         dir.write_if_there("memory.swappiness", "0")?;

@@ -55,6 +55,12 @@ pub(crate) fn open(dir: &Dir, version: Version, controllers: &[&str]) -> Vec<(Me
     of_it.filter_map(|(_, file, meter, access)| Some((*meter, open_one(dir, file, *access)?))).collect()
 }
 
+/// Only what tells of processes that were killed because memory ran out.
+pub(crate) fn open_events(dir: &Dir, version: Version) -> Option<(Meter, OwnedFd)> {
+    let (_, file, meter, access) = FILES.iter().find(|(of, _, meter, _)| *of == version && *meter == Meter::MemoryEvents)?;
+    Some((*meter, open_one(dir, file, *access)?))
+}
+
 fn open_one(dir: &Dir, file: &str, access: Use) -> Option<OwnedFd> {
     match access {
         Use::Read => dir.file_if_there(file, OFlags::RDONLY),

@@ -82,7 +82,7 @@ fn place(mounts: &[&Mount], path: &Path, controllers: &[String]) -> Result<Place
     match visible.iter().find(|(mount, _)| !mount.read_only) {
         Some((mount, own)) => Ok(Place { mount_point: mount.mount_point.clone(), own: own.clone() }),
         None if visible.is_empty() => Err(Why::new(format!("{called} is mounted without the group that this process is in"))
-            .fix("mount it anew from within this cgroup namespace")),
+            .fix("mount it again from within this cgroup namespace")),
         None => Err(Why::new(format!("{called} is mounted read-only"))
             .fix("let the container write its control groups, or run whatif outside of it")),
     }

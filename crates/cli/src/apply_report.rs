@@ -3,27 +3,36 @@
 use crate::exit::ExitCode;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
 use whatif_engine::changes::ChangesError;
 use whatif_engine::changes::apply::{Applied, ByReason, LeftOut, Options, OtherName, Prepared, Reason, Step, What};
 use whatif_engine::changes::commit::Committed;
 use whatif_engine::shown_path;
 use whatif_patch::Region;
-use whatif_types::text::Text;
 
+use crate::changes::packages;
 use crate::output::{Output, Style, counted, printable, visible_path};
 
 pub fn show_plan(prepared: &Prepared, output: &Output) {
     let project = prepared.project();
-    for step in &prepared.steps {
+    if !prepared.steps.is_empty() {
+        let count = counted(prepared.steps.len() as u64, "change");
+        output.line(format!("{count} from {}:", output.paint(Style::Bold, &prepared.sandbox.name)));
+    }
+    let whole = || prepared.packages.iter().filter(|one| !one.is_split());
+    for line in packages::in_words(whole().map(|one| &one.group), project) {
+        output.line(format!("{} {line}", output.paint(Style::Green, format!("{:<10}", "packages"))));
+    }
+    let is_folded = |step: &&Step| whole().any(|one| one.paths.contains(&step.path));
+    for step in prepared.steps.iter().filter(|step| !is_folded(step)) {
         let (word, style) = in_words(step.what);
         let link = step.link_to.as_ref().map(|to| format!(" (hard link to {})", visible_path(shown_path(to, project))));
         let path = visible_path(shown_path(&step.path, project));
         output.line(format!("{} {path}{}", output.paint(style, format!("{word:<10}")), link.unwrap_or_default()));
     }
     if prepared.steps.is_empty() {
-        output.line("nothing to apply");
+        output.line(format!("nothing to apply from {}", prepared.sandbox.name));
     }
+    packages::say_split(&prepared.packages, output);
     say_left_behind(&prepared.steps, project, output);
     say_overruled(&prepared.steps, project, output);
     say_left_out(prepared, output);
@@ -33,7 +42,7 @@ pub fn show_plan(prepared: &Prepared, output: &Output) {
 fn say_overruled(steps: &[Step], project: &Path, output: &Output) {
     let paths: Vec<PathBuf> = steps.iter().filter(|s| s.was_rejected).map(|s| s.path.clone()).collect();
     if !paths.is_empty() {
-        let what = output.paint_note(Style::Yellow, "rejected in the review, and taken all the same:");
+        let what = output.paint_note(Style::Yellow, "rejected, and taken all the same:");
         output.note(format!("{what} {}", some_of(&paths, project)));
     }
 }
@@ -77,6 +86,21 @@ fn say_reasons(left_out: &ByReason, lapsed: &[PathBuf], project: &Path, output: 
     if !changed.is_empty() {
         let what = output.paint_note(Style::Yellow, "changed since they were rejected:");
         output.note(format!("{what} {}; to decide again: whatif review", some_of(&changed, project)));
+    }
+}
+
+/// What the sandbox changed besides the packages that were asked for. Directories that only lead to it are not named.
+pub fn say_not_in_packages(left_out: &ByReason, project: &Path, output: &Output) {
+    let others = left_out.iter().filter(|((reason, _), _)| *reason == Reason::NotChosen).flat_map(|(_, all)| all);
+    let mut others: Vec<PathBuf> = others.map(|one| one.path.clone()).collect();
+    others.sort();
+    let only_leads: Vec<bool> =
+        others.iter().enumerate().map(|(at, path)| others.get(at + 1).is_some_and(|next| next.starts_with(path))).collect();
+    let mut only_leads = only_leads.into_iter();
+    others.retain(|_| !only_leads.next().unwrap_or(false));
+    if !others.is_empty() {
+        let what = output.paint_note(Style::Yellow, "left out, not on the package's list of files:");
+        output.note(format!("{what} {}; to take: --files with its name", some_of(&others, project)));
     }
 }
 
@@ -141,9 +165,10 @@ fn explained(reason: Reason) -> Option<(&'static str, &'static str)> {
         Reason::DependencyTree => {
             ("in a dependency tree with something that needs its own approval", "the whole tree with OPTIONS")
         }
+        Reason::Package => ("in a package with something that needs its own approval", "the whole package with OPTIONS"),
         Reason::Outside => ("outside the project", "OPTIONS"),
         Reason::Ignored => ("ignored by the project", "OPTIONS"),
-        Reason::Rejected => ("rejected in the review", ""),
+        Reason::Rejected => ("rejected", "whatif review, or --files with its name"),
         Reason::Undecided => ("not decided in the review", "whatif review, or --files with its name"),
         Reason::Lapsed => ("changed since it was approved", "whatif review, or --files with its name"),
         Reason::NotEmpty => ("still has something in it", ""),
@@ -183,6 +208,12 @@ pub fn report(applied: &Applied, left_out: &ByReason, commit: Option<&str>, outp
     for note in &applied.notes {
         output.note(printable(note));
     }
+    for line in
+        packages::in_words(applied.packages.iter().filter(|one| !one.is_split()).map(|one| &one.group), &applied.sandbox.project)
+    {
+        output.line(format!("  {line}"));
+    }
+    packages::say_split(&applied.packages, output);
     say_left_behind(&applied.steps, &applied.sandbox.project, output);
     say_overruled(&applied.steps, &applied.sandbox.project, output);
     say_reasons(left_out, &applied.lapsed, &applied.sandbox.project, output);
@@ -213,9 +244,9 @@ const MOST_LINES: usize = 12;
 pub fn show_conflict(path: &str, why: &str, regions: &[Region], [one, other]: [&str; 2], output: &Output) {
     output.note(format!("{} {path}: {why}", output.paint_note(Style::Red, "conflict:")));
     for region in regions {
-        output.note(format!("  {one}, line {}:", region.ours_start));
+        output.note(format!("  {path}, line {} in {one}:", region.ours_start));
         side(&region.ours, Style::Yellow, output);
-        output.note(format!("  {other}:"));
+        output.note(format!("  {path} in {other}:"));
         side(&region.theirs, Style::Cyan, output);
     }
 }
@@ -231,81 +262,4 @@ fn side(text: &[u8], style: Style, output: &Output) {
     } else if lines.len() > MOST_LINES {
         output.note(format!("    … {} more lines", lines.len() - MOST_LINES));
     }
-}
-
-pub fn plan_document(prepared: &Prepared) -> serde_json::Value {
-    json!({
-        "sandbox": prepared.sandbox.name,
-        "digest": prepared.digest,
-        "steps": steps_document(&prepared.steps, prepared.project()),
-        "left_out": left_out_document(&prepared.left_out_by_reason(), prepared.project()),
-        "unchanged": prepared.unchanged.iter().map(|p| shown(p, prepared.project())).collect::<Vec<_>>(),
-        "lapsed": all_shown(&prepared.lapsed, prepared.project()),
-    })
-}
-
-fn shown(path: &Path, project: &Path) -> Text {
-    Text::from(shown_path(path, project))
-}
-
-fn all_shown(paths: &[PathBuf], project: &Path) -> Vec<Text> {
-    paths.iter().map(|p| shown(p, project)).collect()
-}
-
-fn left_out_document(left_out: &ByReason, project: &Path) -> Vec<serde_json::Value> {
-    let document = |l: &LeftOut| {
-        let mut document = json!({ "path": shown(&l.path, project), "reason": l.reason });
-        if let Some(to) = &l.moved_to {
-            document["moved_to"] = json!(shown(to, project));
-        }
-        document
-    };
-    left_out.values().flatten().map(document).collect()
-}
-
-fn steps_document(steps: &[Step], project: &Path) -> Vec<serde_json::Value> {
-    let document = |s: &Step| {
-        let mut document = json!({ "path": shown(&s.path, project), "what": s.what });
-        if let Some(to) = &s.link_to {
-            document["hard_link"] = json!(shown(to, project));
-        }
-        if s.leaves_names_behind {
-            document["other_names"] = json!(true);
-        }
-        if s.was_rejected {
-            document["rejected"] = json!(true);
-        }
-        document
-    };
-    steps.iter().map(document).collect()
-}
-
-/// What was done.
-pub fn applied_document(applied: &Applied, left_out: &ByReason, commit: Option<&str>) -> serde_json::Value {
-    let project = &applied.sandbox.project;
-    let is_merge = |s: &&Step| s.what == What::Merge;
-    json!({
-        "apply": { "id": applied.id, "sandbox": applied.sandbox.name, "project": Text::from(project) },
-        "applied": steps_document(&applied.steps, project),
-        "merged": applied.steps.iter().filter(is_merge).map(|s| shown(&s.path, project)).collect::<Vec<_>>(),
-        "skipped": applied.unchanged.iter().map(|p| shown(p, project)).collect::<Vec<_>>(),
-        "left_out": left_out_document(left_out, project),
-        "lapsed": all_shown(&applied.lapsed, project),
-        "nothing_left": applied.nothing_left,
-        "notes": applied.notes,
-        "commit": commit,
-    })
-}
-
-/// There was nothing to do.
-pub fn nothing_document(prepared: &Prepared) -> serde_json::Value {
-    json!({
-        "apply": null,
-        "applied": [],
-        "merged": [],
-        "skipped": prepared.unchanged.iter().map(|p| shown(p, prepared.project())).collect::<Vec<_>>(),
-        "left_out": left_out_document(&prepared.left_out_by_reason(), prepared.project()),
-        "lapsed": all_shown(&prepared.lapsed, prepared.project()),
-        "commit": null,
-    })
 }

@@ -1,7 +1,12 @@
 //! The command line as a whole; each command's own arguments stand in its file.
 
+mod command_words;
+mod program;
+
 use std::ffi::OsString;
 use std::io::Write;
+
+pub use self::program::is_program;
 
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -9,9 +14,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    apply, attach, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, net, new, pool,
-    port, ps, race, rebase, reject, review, rm, rollback, run, shell, show, snapshot, snapshots, squash, start, stats, status,
-    stop, template, undo,
+    apply, attach, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, man, net, new, pool,
+    port, ps, race, rebase, reject, review, rm, rollback, run, serve, shell, show, snapshot, snapshots, squash, start, stats,
+    status, stop, template, undo,
 };
 use crate::output::printable;
 
@@ -25,12 +30,15 @@ const STYLES: Styles = Styles::styled()
 #[derive(Debug, Parser)]
 #[command(name = "whatif", version, styles = STYLES, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Examples:\n  whatif run -- make install        try something; reality stays as it is\n  whatif exec -- cat /etc/hosts     look around in the latest sandbox of this project\n  whatif rm swift-otter             throw a sandbox away"
+    after_help = "Examples:\n  whatif run make install           try something; reality stays as it is\n  whatif exec -- cat /etc/hosts     look around in the latest sandbox of this project\n  whatif rm swift-otter             remove a sandbox\n\n'whatif PROGRAM …' is short for 'whatif run PROGRAM …' if PROGRAM is not one of the commands above.\nTo run a program with the same name as a command: whatif run rm -r build"
 )]
 pub struct Cli {
     /// Print one JSON document on standard output, and errors as JSON on standard error
     #[arg(long, global = true)]
     pub json: bool,
+    /// The program that was named in the place of a command.
+    #[arg(skip)]
+    pub program: Option<String>,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -39,144 +47,155 @@ pub struct Cli {
 // Each is described to the parser only once it is the one.
 #[command(defer = true)]
 pub enum Command {
-    /// Run a command in a fresh copy of reality
+    /// Run a command in a new sandbox
     ///
-    /// The sandbox is kept when the command changed something that matters or left a process running, and removed when not.
+    /// Keeps the sandbox if the command changed something that matters or left a process running, and removes it otherwise.
     Run(run::Args),
-    /// Make a sandbox and leave it running
+    /// Create a sandbox and leave it running
     New(new::Args),
     /// Run a command in a sandbox
     ///
-    /// Without a name: in the latest sandbox of this project.
+    /// The first word after the options names the sandbox. Without a name, write '--' first: the latest sandbox of this project is used.
     Exec(exec::Args),
     /// Open a shell in a sandbox
     ///
-    /// Without a name: in the latest sandbox of this project.
+    /// The first word after the options names the sandbox. Without a name, write '--' first: the latest sandbox of this project is used.
     Shell(shell::Args),
     /// Show what a sandbox changed
     ///
-    /// Lists what must not be overlooked first: files that tools on the host execute, new setuid files, links that leave the
-    /// project. Build output that the project ignores is counted, not listed.
+    /// Lists first what needs attention: files that tools on the host execute, new setuid files, links that lead out of the project.
+    /// Ignored files, such as build output, are counted but not listed.
     Diff(diff::Args),
-    /// Look through what a sandbox changed and decide, file by file and hunk by hunk
+    /// Accept or reject changes, file by file and hunk by hunk
     ///
-    /// Decisions are stored as they are made and used by the next `whatif apply`. A decision lapses when what it was about
-    /// changes. With --json, prints the decisions made so far instead.
+    /// Decisions are saved at once, and the next `whatif apply` follows them. A decision expires when the change that it is about
+    /// is no longer the same. With --json, prints the decisions made so far.
     Review(review::Args),
-    /// Make changes of a sandbox real
+    /// Apply a sandbox's changes to reality
     ///
-    /// Takes the project's own changes. Build output, changes outside the project, and what tools on the host would execute are
-    /// left out and listed, with the option that takes them. Where reality moved meanwhile, text is merged; where both changed the
-    /// same lines, nothing at all is written. All of it happens or none of it, and `whatif undo` takes it back.
+    /// Applies the project's own changes. Ignored files, changes outside the project, and files that tools on the host would
+    /// execute are left out and listed with the option that includes them. If reality changed meanwhile, text files are merged; if
+    /// both sides changed the same lines, nothing is written. An apply happens completely or not at all. `whatif undo` reverses it.
     Apply(apply::Args),
-    /// Take an apply back
+    /// Reverse an apply
     ///
-    /// Restores exactly what was there. If any of it changed since, nothing is written. An undo is an apply of its own: it is in
-    /// the history, and can be undone.
+    /// Restores exactly what was there before. If any of these files changed since, nothing is written. An undo is itself in the
+    /// history and can be undone.
     Undo(undo::Args),
-    /// List what was applied, newest first
+    /// List applies, newest first
     History(history::Args),
-    /// Tell how far reality has moved since a sandbox was made
+    /// Show what changed in reality since a sandbox was created
     Status(status::Args),
-    /// Give what a sandbox is now a name, to return to it or to start others from it
+    /// Save the sandbox's current state under a name
     ///
-    /// Takes the same short time however much the sandbox has changed. What is in memory only (processes, /tmp) is not part of it.
+    /// Return to it with `whatif rollback`, or start other sandboxes from it with `whatif fork`. Takes milliseconds, whatever the
+    /// size. Processes and files in /tmp are not saved.
     Snapshot(snapshot::Args),
-    /// List the snapshots of a sandbox, as the tree they make
+    /// List the snapshots of a sandbox as a tree
     Snapshots(snapshots::Args),
     /// Return a sandbox to one of its snapshots
     ///
-    /// Everything that runs in it is ended. What it was before is kept as a snapshot of its own, so this can be undone.
+    /// Ends everything that runs in the sandbox. The state before is saved as a snapshot too, so that you can go back to it.
     Rollback(rollback::Args),
-    /// Start new sandboxes from where another one is, or was
+    /// Create sandboxes from the state of another one, or from a snapshot
     ///
-    /// They share everything until they change it, and start when they are first used.
+    /// They share all files until they change them, and start when they are first used.
     Fork(fork::Args),
-    /// Merge the layers of a sandbox into one; its files stay as they are, but for their link counts
+    /// Merge the layers of a sandbox into one
     ///
-    /// Done by itself in the background when there are many. Snapshots keep their own layers.
+    /// Its files stay as they are, except for their link counts. Snapshots keep their own layers. `whatif` does this by itself in
+    /// the background when there are many layers.
     Squash(squash::Args),
-    /// Prepared starts for new sandboxes: dependencies installed, caches warm
+    /// Manage templates: starting points with dependencies installed and caches warm
     Template(template::Args),
-    /// Sandboxes kept ready, so that making one is claiming one
+    /// Manage the pool of sandboxes that are kept ready
     ///
-    /// With 'size = 3' under '[pool]' in the configuration, each project that sandboxes are made in keeps three ready. They are
-    /// filled up in the background.
+    /// With 'size = 3' under '[pool]' in the configuration, three sandboxes are kept ready for each project that you use. They are
+    /// created in the background.
     Pool(pool::Args),
-    /// Write a sandbox, a snapshot or a template into one file, for another machine
+    /// Write a sandbox, snapshot or template to a file, for another machine
     ///
-    /// The file holds everything that was changed, and what the changed text files were before. 'whatif import' makes it a sandbox
-    /// again where the same project lies at the same place.
+    /// The file contains every change, and the earlier content of changed text files. `whatif import` turns it into a sandbox again,
+    /// on a machine that has the same project at the same path.
     Export(export::Args),
-    /// Make a sandbox or a template of an archive
+    /// Create a sandbox or template from an archive
     ///
-    /// Nothing of it is used before all of it was verified. What it changes goes to reality only by 'whatif apply', as always.
+    /// Verifies the whole archive before it uses any part. As always, only `whatif apply` brings the changes to reality.
     Import(import::Args),
-    /// Try several ways at once, and keep the best
+    /// Try several solutions in parallel and keep the best
     ///
-    /// Each attempt runs in its own sandbox, and all begin with the same. Then each is judged by the same checks, in a fork that
-    /// is thrown away. Nothing is real until it is applied.
+    /// Each attempt runs in its own sandbox; all start from the same state. Each is then judged by the same checks, in a fork that
+    /// is discarded. Reality stays unchanged until you apply one.
     Race(Box<race::Args>),
-    /// Move a sandbox onto reality as it is now
+    /// Bring a sandbox up to date with reality
     ///
-    /// Where both changed a file, the sandbox gets both changes. Where they collide, it gets both versions between markers, as git
-    /// writes them; settle that with `whatif exec` or `whatif shell`.
+    /// If both changed a file, the sandbox gets both changes. If the changes conflict, the file gets both versions between conflict
+    /// markers, as in git; resolve them with `whatif exec` or `whatif shell`.
     Rebase(rebase::Args),
-    /// Say that nobody wants the changes of a sandbox
+    /// Mark a sandbox's changes as rejected
     ///
-    /// Ends what runs in it. By default it is kept for another look; `[policy] reject = "delete"` or --delete removes it.
+    /// Ends everything that runs in it. The sandbox is kept unless you pass --delete or set `reject = "delete"` under [policy].
     Reject(reject::Args),
-    /// List the sandboxes, newest first
+    /// List sandboxes, newest first
     Ls(ls::Args),
     /// Show everything about a sandbox
     ///
-    /// Without a name: about the latest sandbox of this project.
+    /// Without a name, shows the latest sandbox of this project.
     Show(show::Args),
     /// List the processes of a sandbox
     Ps(ps::Args),
     /// Print the output of a command started with 'exec -d'
     ///
-    /// The latest 8 to 16 MiB are kept. What is missing is counted on standard error.
+    /// The latest 8 to 16 MiB are kept. Standard error says how much is missing.
     Logs(logs::Args),
-    /// Return to a command started with 'exec -d': its output, its input, its end
+    /// Attach to a command started with 'exec -d'
     ///
-    /// Shows what is kept of its output (the latest 8 to 16 MiB), then what comes, and ends with the command's exit code. Several
-    /// can be attached; a command waits for the slowest of them, so none misses anything. Ctrl-] three times within a second
-    /// leaves it running, and so does ending this program.
+    /// Prints the output that is kept (the latest 8 to 16 MiB), then follows it, passes your input on, and ends with the command's
+    /// exit code. Several clients can attach; the command waits for the slowest, so that none misses any output. Press Ctrl-] three
+    /// times within a second, or end this program, to detach: the command goes on.
     Attach(attach::Args),
     /// Send a signal to a process of a sandbox
     Kill(kill::Args),
-    /// Show whom a sandbox talked to, and change whom it may talk to
+    /// Show which hosts a sandbox talked to, and change its rules
     ///
-    /// Without a name: the latest sandbox of this project.
+    /// Without a name, shows the latest sandbox of this project.
     Net(net::Args),
-    /// Make a port inside reachable at this machine's loopback, or list those that are
+    /// Publish a port of a sandbox at 127.0.0.1, or list published ports
     Port(port::Args),
-    /// End everything that runs in a sandbox; its changes stay
+    /// End everything that runs in a sandbox, and keep its changes
     Stop(stop::Args),
-    /// Start a stopped sandbox again, with the changes it had
+    /// Start a stopped sandbox again, with its changes
     Start(start::Args),
-    /// Show what running sandboxes use, beside what they may use
+    /// Show what running sandboxes use, and their limits
     Stats(stats::Args),
-    /// Throw sandboxes away, with their changes and everything that runs in them
+    /// Remove sandboxes with their changes and processes
     Rm(rm::Args),
-    /// Copy files into a sandbox or out of it
+    /// Copy files into or out of a sandbox
     ///
-    /// Paths in a sandbox are written NAME:PATH. Directories are copied whole; links are not carried across.
+    /// Write a path in a sandbox as NAME:PATH. Directories are copied with everything in them, except links that lead out of them.
     Cp(cp::Args),
-    /// Show what takes how much room on the disk
+    /// Show how much disk space sandboxes take
     Du(du::Args),
-    /// Reconcile the records with what is really there, and remove what nothing needs
+    /// Remove what is no longer needed, and repair the records
     ///
-    /// Sandboxes go by the rules of the configuration, [gc]: by default those that are approved or rejected, a week after their last
-    /// use. Those that run and those with the label 'keep' stay in any case.
+    /// Removes sandboxes by the rules under [gc] in the configuration: by default approved and rejected ones, a week after their
+    /// last use, and stopped ones without changes after two weeks. Running sandboxes and those with the label 'keep' always stay.
+    /// Other commands apply the same rules in the background, at most once an hour.
     Gc(gc::Args),
-    /// Test everything a sandbox needs, and say how to fix what is missing
+    /// Test what sandboxes need, and print fixes for what is missing
     Doctor(doctor::Args),
+    /// Serve the sandboxes of this user over HTTP, for programs on this machine
+    ///
+    /// Executes whatifd, a program of its own. Commands in sandboxes go on when it ends.
+    Serve(serve::Args),
     /// Print a completion script for a shell
     ///
     /// For bash: whatif completions bash > ~/.local/share/bash-completion/completions/whatif
     Completions(completions::Args),
+    /// Write the manual pages to a directory
+    ///
+    /// For yourself: mkdir -p ~/.local/share/man/man1 && whatif man ~/.local/share/man/man1
+    Man(man::Args),
     /// Wait until a sandbox wants the network; started by other commands in the background
     #[command(hide = true)]
     Attend { sandbox: String },
@@ -192,6 +211,9 @@ pub enum Command {
         /// Fill up the pool of this project
         #[arg(long)]
         pool: bool,
+        /// Remove what the rules do not keep
+        #[arg(long)]
+        collect: bool,
     },
 }
 
@@ -206,15 +228,22 @@ pub fn parse() -> Cli {
     if let Some(plain) = plain(&arguments) {
         return plain;
     }
+    let program = program::named(&arguments);
+    let arguments = command_words::marked(arguments, program.as_ref());
+    let program = program.map(|program| program.to_string_lossy().into_owned());
+    Cli { program, ..parsed(&arguments) }
+}
+
+fn parsed(arguments: &[OsString]) -> Cli {
     let quick = match arguments.get(1).and_then(|a| a.to_str()) {
-        Some("run") => only(&arguments, Command::Run),
-        Some("exec") => only(&arguments, Command::Exec),
-        Some("snapshot") => only(&arguments, Command::Snapshot),
-        Some("rollback") => only(&arguments, Command::Rollback),
-        Some("fork") => only(&arguments, Command::Fork),
+        Some("run") => only(arguments, Command::Run),
+        Some("exec") => only(arguments, Command::Exec),
+        Some("snapshot") => only(arguments, Command::Snapshot),
+        Some("rollback") => only(arguments, Command::Rollback),
+        Some("fork") => only(arguments, Command::Fork),
         _ => None,
     };
-    quick.unwrap_or_else(|| Cli::try_parse_from(&arguments).unwrap_or_else(|error| refuse(error, &arguments)))
+    quick.unwrap_or_else(|| Cli::try_parse_from(arguments).unwrap_or_else(|error| refuse(error, arguments)))
 }
 
 /// `run -- COMMAND` and `exec [NAME] -- COMMAND` need no parser: it would take a tenth of all that they take.
@@ -229,25 +258,26 @@ fn plain(arguments: &[OsString]) -> Option<Cli> {
         ["exec", name] if !name.starts_with('-') => Command::Exec(exec::Args::plain(Some((*name).to_owned()), command)),
         _ => return None,
     };
-    Some(Cli { json: false, command })
+    Some(Cli { json: false, program: None, command })
 }
 
 fn only<A: Args>(arguments: &[OsString], command: impl FnOnce(A) -> Command) -> Option<Cli> {
     let parsed = Only::<A>::try_parse_from(arguments.iter().skip(1)).ok()?;
-    Some(Cli { json: parsed.json, command: command(parsed.args) })
+    Some(Cli { json: parsed.json, program: None, command: command(parsed.args) })
 }
 
 /// Help and versions go to people; a mistake in JSON mode is a JSON document like every other failure.
 fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ! {
     let json = arguments.iter().take_while(|a| *a != "--").any(|a| a == "--json");
-    if let Some(tip) = tip(&error, arguments) {
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    let tips: Vec<_> = tips(&error, arguments).into_iter().map(Into::into).collect();
+    if !tips.is_empty() {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     if json && error.use_stderr() {
         let message = error.to_string();
         // Usage and advice follow after an empty line.
         let lines = message.lines().map(str::trim).take_while(|line| !line.is_empty());
-        crate::output::usage_error(lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "));
+        crate::output::usage_error(code(error.kind()), lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "));
         std::process::exit(2)
     }
     if error.print().and_then(|()| std::io::stdout().flush()).is_err() && !error.use_stderr() {
@@ -257,24 +287,52 @@ fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// What was most likely meant by a word that has no place where it stands.
-fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
-    let refused = match error.get(ContextKind::InvalidArg)? {
-        ContextValue::String(refused) if error.kind() == ErrorKind::UnknownArgument => refused,
-        _ => return None,
-    };
+/// Why a command line was refused, for programs.
+fn code(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::InvalidSubcommand => "unknown_command",
+        ErrorKind::UnknownArgument => "unknown_option",
+        ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "missing_argument"
+        }
+        ErrorKind::ArgumentConflict => "conflicting_options",
+        ErrorKind::InvalidValue
+        | ErrorKind::ValueValidation
+        | ErrorKind::NoEquals
+        | ErrorKind::TooManyValues
+        | ErrorKind::TooFewValues
+        | ErrorKind::WrongNumberOfValues => "invalid_value",
+        _ => "invalid_command_line",
+    }
+}
+
+/// What was most likely meant by a command line that makes no sense.
+fn tips(error: &clap::Error, arguments: &[OsString]) -> Vec<String> {
     let words: Vec<&str> = arguments.iter().map_while(|word| word.to_str()).take_while(|word| *word != "--").collect();
-    let has_end = words.len() < arguments.len();
     let mut root = Cli::command();
     root.build();
     let command = words.iter().skip(1).try_fold(&root, |command, word| command.find_subcommand(word).ok_or(command));
     let (Ok(command) | Err(command)) = command;
-    if refused.starts_with('-') {
-        let joined = joined_value(refused, &words, command)?;
-        return Some(format!("a value that begins with '-' is joined to its option: '{}'", printable(&joined)));
+    let mut tips = Vec::new();
+    let refused = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(refused)) if error.kind() == ErrorKind::UnknownArgument => Some(refused.as_str()),
+        _ => None,
+    };
+    if let Some(joined) = refused.filter(|refused| refused.starts_with('-')).and_then(|r| joined_value(r, &words, command)) {
+        return vec![format!("a value that begins with '-' is joined to its option: '{}'", printable(&joined))];
     }
-    let runs_a_command = command.get_positionals().any(clap::Arg::is_last_set);
-    (runs_a_command && !has_end).then(|| format!("put '--' before the command: '-- {}'", printable(refused)))
+    if matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument)
+        && let Some(lone) = command_words::only_a_name(arguments)
+    {
+        let rest: Vec<_> = lone.iter().map(|word| printable(&word.to_string_lossy())).collect();
+        tips.push(format!("the first word names the sandbox; without one: whatif exec -- {}", rest.join(" ")));
+    }
+    if refused.is_some()
+        && let Some(same) = program::named_like_a_command(arguments)
+    {
+        tips.push(format!("to run the program '{0}' in a sandbox: whatif run {0} …", printable(&same.to_string_lossy())));
+    }
+    tips
 }
 
 /// Where a value was taken for an option: `--files -dash`.
@@ -338,7 +396,7 @@ mod tests {
 
     fn tip_for(words: &[&str]) -> Option<String> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        tip(&Cli::try_parse_from(&words).expect_err("it is refused"), &words)
+        tips(&Cli::try_parse_from(&words).expect_err("it is refused"), &words).into_iter().next()
     }
 
     #[test]
@@ -355,12 +413,21 @@ mod tests {
     }
 
     #[test]
-    fn a_command_without_its_dashes_is_told_where_they_go() {
-        for words in [&["whatif", "run", "--rm", "ls", "-l"][..], &["whatif", "run", "ls"]] {
-            assert_eq!(tip_for(words).as_deref(), Some("put '--' before the command: '-- ls'"), "{words:?}");
+    fn exec_without_a_command_says_how_to_name_none() {
+        for words in [&["whatif", "exec", "ls"][..], &["whatif", "exec", "--json", "-i", "ls"]] {
+            let tip = "the first word names the sandbox; without one: whatif exec -- ls";
+            assert_eq!(tip_for(words).as_deref(), Some(tip), "{words:?}");
         }
-        assert_eq!(tip_for(&["whatif", "run", "ls -l"]).as_deref(), Some("put '--' before the command: '-- ls -l'"));
-        assert_eq!(tip_for(&["whatif", "exec", "-it", "h", "bash"]).as_deref(), Some("put '--' before the command: '-- bash'"));
-        assert_eq!(tip_for(&["whatif", "apply", "--dry-run", "h", "h", "h2"]), None, "it runs nothing");
+        let tip = "the first word names the sandbox; without one: whatif exec -- ls -z";
+        assert_eq!(tip_for(&["whatif", "exec", "ls", "-z"]).as_deref(), Some(tip));
+        assert_eq!(tip_for(&["whatif", "exec", "--unknown", "--", "ls"]), None);
+    }
+
+    #[test]
+    fn a_program_named_like_a_command_is_run_by_run() {
+        let tip = "to run the program 'rm' in a sandbox: whatif run rm …";
+        assert_eq!(tip_for(&["whatif", "rm", "-rf", "build"]).as_deref(), Some(tip));
+        assert_eq!(tip_for(&["whatif", "reject", "-rf", "build"]), None, "there is no such program");
+        assert_eq!(tip_for(&["whatif", "apply", "--dry-run", "h", "h", "h2"]), None);
     }
 }

@@ -3,12 +3,12 @@
 mod coloured;
 mod list;
 pub mod looks;
+pub mod packages;
 mod pager;
-mod patch;
 mod pick;
 
 pub use coloured::hunks as coloured_hunks;
-pub use list::{Extent, Implied, list};
+pub use list::{Extent, all_applied, list, listed, nothing_in_words};
 pub use pager::Pager;
-pub use patch::write as write_patch;
 pub use pick::Picked;
+pub use whatif_engine::changes::diff::{Implied, write_patch};

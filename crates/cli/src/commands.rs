@@ -11,15 +11,18 @@ pub mod exec;
 pub mod export;
 pub mod fork;
 pub mod gc;
+pub mod grant_options;
 pub mod history;
 pub mod import;
 pub mod kill;
 pub mod limit_options;
 pub mod logs;
 pub mod ls;
+pub mod man;
 pub mod net;
 pub mod network_options;
 pub mod new;
+mod once;
 pub mod path_rule;
 pub mod pool;
 pub mod port;
@@ -32,6 +35,7 @@ pub mod rm;
 pub mod rollback;
 pub mod run;
 pub mod sandbox_options;
+pub mod serve;
 pub mod shell;
 pub mod show;
 pub mod snapshot;
@@ -43,19 +47,22 @@ pub mod status;
 pub mod stop;
 pub mod template;
 pub mod undo;
+pub mod variable;
 
 use crate::exit::ExitCode;
 use std::sync::Arc;
 
+use whatif_client::caller::{self, NoPlace};
+use whatif_client::chores::InBackground;
 use whatif_engine::ground::chores::Chore;
-use whatif_engine::{Engine, EngineError};
+use whatif_engine::state_place::Remark;
+use whatif_engine::{Caller, Engine, EngineError, StatePlace};
 use whatif_types::{SandboxId, Selector};
 
 use crate::args::{Cli, Command};
-use crate::chores::InBackground;
 use crate::failure::Failure;
 use crate::output::{Output, Style, printable};
-use crate::{caller, spelled};
+use crate::spelled;
 
 pub type Outcome = Result<ExitCode, Failure>;
 
@@ -99,10 +106,17 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Rebase(args) => with_engine(output, |engine| rebase::execute(engine, &args, output)),
         Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
+        Command::Serve(args) => serve::execute(&args),
         Command::Completions(args) => completions::execute(&args),
+        Command::Man(args) => man::execute(&args, output),
         Command::Attend { sandbox } => do_chores(SandboxId::parse(&sandbox).map(Chore::Attend)),
-        Command::Tidy { squash, layers, pool } => {
-            let named = [squash.map(Chore::Squash), layers.then_some(Chore::RemoveLayers), pool.then_some(Chore::FillPool)];
+        Command::Tidy { squash, layers, pool, collect } => {
+            let named = [
+                squash.map(Chore::Squash),
+                layers.then_some(Chore::RemoveLayers),
+                pool.then_some(Chore::FillPool),
+                collect.then_some(Chore::Collect),
+            ];
             do_chores(named.into_iter().flatten().chain([Chore::Tidy]))
         }
     }
@@ -111,7 +125,13 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
 fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcome {
     let chores = Arc::new(InBackground::default());
     let caller = caller::from_process()?;
-    let engine = Engine::open(&caller::state_dir(&caller)?, caller, chores.clone())?;
+    let place = state_place(&caller)?;
+    let remark = place.remark_if_new()?;
+    let engine = Engine::open(&place.path, caller, chores.clone())?;
+    // Not before it is clear that this place is used: inside a sandbox none is.
+    if let Some(Remark { what, fix }) = remark {
+        output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&format!("{what}; {fix}"))));
+    }
     for trouble in engine.upkeep.recover()? {
         output.note(format!("{} {}", output.paint_note(Style::Yellow, "whatif:"), printable(&spelled::sentence(&trouble.message))));
     }
@@ -124,10 +144,22 @@ fn with_engine(output: &Output, work: impl FnOnce(&Engine) -> Outcome) -> Outcom
     outcome?
 }
 
+/// Where sandboxes of this caller are kept.
+pub fn state_place(caller: &Caller) -> Result<StatePlace, Failure> {
+    caller::state_place(caller).map_err(|error| match error {
+        NoPlace::Engine(error) => error.into(),
+        NoPlace::Relative { named, meant } => Failure::usage(
+            "home_relative",
+            format!("WHATIF_HOME is the relative path '{}'", printable(&named.to_string_lossy())),
+            format!("set it to an absolute path: export WHATIF_HOME={}", printable(&meant.to_string_lossy())),
+        ),
+    })
+}
+
 /// What another command started in the background.
 fn do_chores(chores: impl IntoIterator<Item = Chore>) -> Outcome {
     let caller = caller::from_process()?;
-    let engine = Engine::open(&caller::state_dir(&caller)?, caller, Arc::new(InBackground::default()))?;
+    let engine = Engine::open(&state_place(&caller)?.path, caller, Arc::new(InBackground::default()))?;
     engine.upkeep.recover()?;
     for chore in chores {
         engine.upkeep.do_chore(&chore)?;
@@ -138,6 +170,17 @@ fn do_chores(chores: impl IntoIterator<Item = Chore>) -> Outcome {
 /// The sandbox that is meant by a word on the command line, or by none.
 fn meant(engine: &Engine, word: Option<&str>) -> Result<Selector, EngineError> {
     engine.caller().selector(word)
+}
+
+/// The same for a command whose output does not say which one it is.
+fn meant_and_told(engine: &Engine, word: Option<&str>, output: &Output) -> Result<Selector, EngineError> {
+    if word.is_some() {
+        return meant(engine, word);
+    }
+    let caller = engine.caller();
+    let latest = engine.ground.latest_of(&caller.project_of(&caller.cwd)?)?;
+    output.note(output.paint_note(Style::Dim, format!("whatif: in {}, the sandbox used last", latest.name)));
+    Ok((&latest).into())
 }
 
 /// Whoever makes something new is told when there is more than there should be.

@@ -24,22 +24,25 @@ pub fn lines(exited: &Exited, limits: &Limits, timeout: Option<Span>) -> Vec<Str
         lines.push(format!("the command was killed by signal {signal}"));
     }
     if exited.pids_refused {
-        let limit = limits.pids.map_or_else(String::new, |p| format!(" of {p}"));
-        lines.push(format!("the limit{limit} on processes was reached: something could not be started"));
+        let limit = limits.pids.map_or_else(|| "default limit".to_owned(), |p| format!("limit of {p}"));
+        lines.push(format!("the {limit} on processes was reached: something could not be started"));
+    }
+    if let Some(hit) = exited.room_refused {
+        lines.push(format!("the {} was reached: something could not be written", limits.describe(hit)));
     }
     lines
 }
 
 /// What to do next, where a limit ended it.
 pub fn tell_remedy(exited: &Exited, output: &Output) {
-    if let Some(remedy) = exited.limit_hit.and_then(LimitHit::remedy) {
+    if let Some(remedy) = exited.limit_hit.or(exited.room_refused).and_then(LimitHit::remedy) {
         output.note(format!("  {} {}", output.paint_note(Style::Cyan, "hint:"), spelled::sentence(&remedy)));
     }
 }
 
 /// Whether a limit had something to do with it.
 pub fn was_limited(exited: &Exited) -> bool {
-    exited.limit_hit.is_some() || exited.timed_out || exited.pids_refused
+    exited.limit_hit.is_some() || exited.timed_out || exited.pids_refused || exited.room_refused.is_some()
 }
 
 /// Whether a command used so much that it is worth a line.
@@ -66,6 +69,7 @@ pub fn document(exited: &Exited) -> Value {
         "timed_out": exited.timed_out,
         "limit_hit": exited.limit_hit,
         "pids_refused": exited.pids_refused,
+        "room_refused": exited.room_refused,
         "usage": exited.usage,
     })
 }

@@ -30,7 +30,7 @@ impl From<u8> for ExitCode {
 #[must_use]
 pub fn code(error: &dyn Explain) -> u8 {
     match error.code() {
-        "usage" | "invalid_name" | "unknown_provider" => USAGE,
+        code if is_misuse(code) => USAGE,
         // Two commands that got into each other's way are no conflict with reality: the same once more may do.
         "conflict" if error.retryable() => FAILED,
         "conflict" | "changed_since" | "check_failed" | "exists" => CONFLICT,
@@ -39,6 +39,40 @@ pub fn code(error: &dyn Explain) -> u8 {
         "cancelled" => signal(error).map_or(FAILED, of_signal),
         _ => FAILED,
     }
+}
+
+/// Codes of errors that another command line would not have met.
+fn is_misuse(code: &str) -> bool {
+    const OF_LIBRARIES: [&str; 26] = [
+        "invalid_name",
+        "unknown_provider",
+        "other_sandbox",
+        "cannot_squash",
+        "invalid_limit",
+        "unknown_limits",
+        "inside_sandbox",
+        "nothing_to_compare",
+        "no_match",
+        "no_such_hunk",
+        "skips_everything",
+        "needs_approval",
+        "invalid_pattern",
+        "closed_by_project",
+        "invalid_network",
+        "invalid_race",
+        "needs_variable",
+        "nothing_to_merge",
+        "attempt_taken",
+        "no_such_commit",
+        "template_of_other_project",
+        "invalid_mask",
+        "no_logs",
+        "nothing_to_attach_to",
+        "invalid_offset",
+        // Of clients of earlier versions.
+        "usage",
+    ];
+    OF_LIBRARIES.contains(&code) || crate::failure::CODES.contains(&code)
 }
 
 /// As a shell tells of a command that a signal ended.

@@ -8,28 +8,49 @@ use whatif_engine::races::RaceError;
 use whatif_types::remedy::{Remedy, Sentence};
 use whatif_types::{Explain, Kind};
 
+/// What a command line is refused for before the engine is asked.
+pub const CODES: [&str; 13] = [
+    "unknown_command",
+    "unknown_option",
+    "missing_argument",
+    "conflicting_options",
+    "invalid_value",
+    "invalid_command_line",
+    "needs_confirmation",
+    "needs_terminal",
+    "ambiguous_command_line",
+    "no_such_path",
+    "not_allowed",
+    "switched_off",
+    "daemon_missing",
+];
+
 #[derive(Debug)]
 pub enum Failure {
     Engine(EngineError),
+    /// With what the command line alone suggests.
+    Hinted(EngineError, Remedy),
     Usage(Usage),
 }
 
 /// The engine was not asked, or would have nothing to say about how it was.
 #[derive(Debug)]
 pub struct Usage {
+    code: &'static str,
     message: String,
     remedy: Remedy,
 }
 
 impl Failure {
+    /// `code` is one of [`CODES`].
     #[must_use]
-    pub fn usage(message: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
-        Self::Usage(Usage { message: message.into(), remedy: remedy.into() })
+    pub fn usage(code: &'static str, message: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
+        Self::Usage(Usage { code, message: message.into(), remedy: remedy.into() })
     }
 
     fn explained(&self) -> &dyn Explain {
         match self {
-            Self::Engine(error) => error,
+            Self::Engine(error) | Self::Hinted(error, _) => error,
             Self::Usage(error) => error,
         }
     }
@@ -77,7 +98,11 @@ impl Explain for Failure {
     }
 
     fn remedies(&self) -> Vec<Remedy> {
-        self.explained().remedies()
+        let mut remedies = self.explained().remedies();
+        if let Self::Hinted(_, hint) = self {
+            remedies.push(hint.clone());
+        }
+        remedies
     }
 
     fn wording(&self) -> Option<Sentence> {
@@ -95,7 +120,7 @@ impl Explain for Failure {
 
 impl Explain for Usage {
     fn code(&self) -> &'static str {
-        "usage"
+        self.code
     }
 
     fn kind(&self) -> Kind {

@@ -1,10 +1,11 @@
 //! A command in the foreground: its standard streams, its terminal, its signals, its end.
 //!
-//! Pipes and sockets are handed to the command as they are. Nothing else is: through a descriptor of a real file or terminal a
-//! command could change that file's mode, reopen it for writing, or type into the terminal. Those are copied through pipes,
-//! or, for a terminal, through a terminal of the sandbox's own.
+//! Pipes and sockets are handed to the command as they are, and of a file that it reads, a copy in memory. Nothing else is: through a
+//! descriptor of a real file or terminal a command could change that file's mode, reopen it for writing, or type into the terminal.
+//! Those are copied through pipes, or, for a terminal, through a terminal of the sandbox's own.
 
 pub mod attached;
+mod file_input;
 mod network;
 mod prompt;
 mod relay;
@@ -21,8 +22,8 @@ use self::network::Network;
 use self::relay::Relay;
 pub use self::streams::{Capture, Streams, Wanted};
 use self::terminal::RawMode;
-pub use self::terminal::{is_interactive, size};
-use crate::output::Output;
+pub use self::terminal::{forget_typed, has_piped_input, is_interactive, size};
+use crate::output::{self, Output};
 
 /// Signals that mean the command, not us.
 const FORWARDED: [Signal; 6] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
@@ -37,7 +38,7 @@ pub fn attend(running: &mut Running, streams: Streams, engine: &Engine, output: 
     let mut numbers: Vec<i32> = FORWARDED.iter().map(|s| s.as_raw()).collect();
     numbers.push(Signal::WINCH.as_raw());
     let signals = whatif_sys::signals::as_descriptor(&numbers).map_err(|e| failed("watch for signals", e))?;
-    let mut relays = streams.relays;
+    let (mut relays, file) = (streams.relays, streams.file);
     let raw_mode = match running.terminal.take() {
         Some(master) => {
             relays.extend(terminal::relays(&master, streams.gives_stdin).map_err(|e| failed("use the terminal", e))?);
@@ -71,6 +72,13 @@ pub fn attend(running: &mut Running, streams: Streams, engine: &Engine, output: 
                 News::NetworkWanted => network.is_wanted(&running.sandbox),
                 News::Exited(exited) => {
                     relays.iter_mut().for_each(Relay::drain);
+                    let last = relays.iter().filter_map(Relay::last_among_notes).max();
+                    if last.is_some_and(|(_, byte)| byte != b'\n') {
+                        output::begin_new_line();
+                    }
+                    if let Some(file) = &file {
+                        file.go_on_from_there();
+                    }
                     return Ok(*exited);
                 }
             }

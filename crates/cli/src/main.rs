@@ -6,9 +6,7 @@
 
 mod apply_report;
 mod args;
-mod caller;
 mod changes;
-mod chores;
 mod chosen;
 mod commands;
 mod ending;
@@ -20,12 +18,14 @@ mod output;
 mod person;
 mod progress;
 mod race;
+#[cfg(test)]
+mod reference;
 mod review;
 mod spelled;
 mod stack;
+mod summary;
 mod table;
 mod unreached;
-mod user_names;
 mod whole_file;
 
 use std::os::unix::process::CommandExt;
@@ -35,11 +35,15 @@ use whatif_engine::ground::GroundError;
 use whatif_engine::ground::limits::Scope;
 use whatif_engine::role::Role;
 use whatif_sys::inherited::Inherited;
+use whatif_sys::program::AtOnce;
 
 use crate::exit::ExitCode;
 use crate::failure::Failure;
 
-whatif_sys::program!(begin);
+/// What `exec` and `run` need of it, `cargo xtask bench commands` says whether it still fits.
+const AT_ONCE: AtOnce = AtOnce { arena: 64 << 10, stack: 72 << 10 };
+
+whatif_sys::program!(begin, memory: 256 << 10, at_once: AT_ONCE);
 
 fn begin() -> u8 {
     work().0
@@ -65,6 +69,9 @@ fn work() -> ExitCode {
     }
     let cli = args::parse();
     let output = output::Output::new(cli.json);
+    if let Some(program) = cli.program.as_deref().filter(|_| std::env::var_os(whatif_engine::ground::limits::IN_SCOPE).is_none()) {
+        output.note(format!("whatif: running '{}' in a sandbox, as 'whatif run' does", output::printable(program)));
+    }
     match commands::dispatch(cli, &output) {
         Ok(code) => output::honest(code),
         Err(Failure::Engine(EngineError::Ground(GroundError::ScopeNeeded { scope }))) => output.error(&start_anew_in(scope)),

@@ -46,6 +46,31 @@ impl Style {
     }
 }
 
+/// What was printed, without colours.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    pub lines: Vec<String>,
+    pub notes: Vec<String>,
+    pub document: Option<serde_json::Value>,
+}
+
+static RECORDED: Mutex<Option<Recorded>> = Mutex::new(None);
+
+/// From here on what is printed is kept.
+pub fn begin_record() {
+    *RECORDED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Recorded::default());
+}
+
+pub fn end_record() -> Recorded {
+    RECORDED.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+}
+
+fn record(note: impl FnOnce(&mut Recorded)) {
+    if let Some(recorded) = RECORDED.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        note(recorded);
+    }
+}
+
 impl Output {
     #[must_use]
     pub fn new(json: bool) -> Self {
@@ -54,23 +79,32 @@ impl Output {
         Self { json, out_colour: wanted && std::io::stdout().is_terminal(), err_colour: wanted && std::io::stderr().is_terminal() }
     }
 
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// For people, on standard output; nothing in JSON mode.
     pub fn line(&self, text: impl Display) {
         if !self.json {
-            print(&text.to_string());
+            let text = text.to_string();
+            print(&text);
+            record(|recorded| recorded.lines.push(uncoloured(&text)));
         }
     }
 
     /// For people, on standard error; nothing in JSON mode.
     pub fn note(&self, text: impl Display) {
         if !self.json {
-            complain(text);
+            let text = text.to_string();
+            complain(&text);
+            record(|recorded| recorded.notes.push(uncoloured(&text)));
         }
     }
 
     /// Something that must not be overlooked, whoever reads the output.
     pub fn warn(&self, text: impl Display) {
-        let _ = writeln!(std::io::stderr(), "{text}");
+        complain(text);
     }
 
     /// The one document of JSON mode.
@@ -79,6 +113,7 @@ impl Output {
             && let Ok(text) = serde_json::to_string(value)
         {
             print(&text);
+            record(|recorded| recorded.document = serde_json::from_str(&text).ok());
         }
     }
 
@@ -139,9 +174,18 @@ fn print(text: &str) {
     }
 }
 
+/// Set when a command left its last line open, where what we have to say comes next.
+static LINE_IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// What is said next on standard error begins on a line of its own.
+pub fn begin_new_line() {
+    LINE_IS_OPEN.store(true, Ordering::Relaxed);
+}
+
 /// One line on standard error. Where that cannot be written either, the exit code is all there is left to say.
 fn complain(text: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let before = if LINE_IS_OPEN.swap(false, Ordering::Relaxed) { "\n" } else { "" };
+    let _ = writeln!(std::io::stderr(), "{before}{text}");
 }
 
 /// Notes that output did not reach its destination.
@@ -179,15 +223,9 @@ pub fn honest(code: ExitCode) -> ExitCode {
 }
 
 /// A command line that is not understood, in JSON mode.
-pub fn usage_error(message: &str) {
-    let error = Explained {
-        code: "usage",
-        kind: Kind::Invalid,
-        message: message.to_owned(),
-        remedies: Vec::new(),
-        retryable: false,
-        details: None,
-    };
+pub fn usage_error(code: &'static str, message: &str) {
+    let error =
+        Explained { code, kind: Kind::Invalid, message: message.to_owned(), remedies: Vec::new(), retryable: false, details: None };
     complain(document(error, vec!["see: whatif --help".to_owned()]));
 }
 
@@ -209,6 +247,14 @@ fn document(mut explained: Explained, hints: Vec<String>) -> String {
         details.insert("undo".to_owned(), undo.into());
     }
     serde_json::json!({ "error": Document { explained, hints } }).to_string()
+}
+
+/// The same without what [`paint`] adds.
+fn uncoloured(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default();
+    // What comes from a sandbox was made visible before, so there are no others.
+    parts.fold(first.to_owned(), |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
 
 fn paint(colour: bool, style: Style, text: impl Display) -> String {
@@ -259,6 +305,13 @@ pub fn counted(count: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_has_no_colours() {
+        let painted = format!("{} {}", paint(true, Style::Bold, "one"), paint(true, Style::Dim, "two"));
+        assert_eq!(uncoloured(&painted), "one two");
+        assert_eq!(uncoloured("plain"), "plain");
+    }
 
     #[test]
     fn a_name_is_made_visible_in_one_way() {

@@ -17,19 +17,26 @@ pub struct Person<'a> {
     output: &'a Output,
     /// Whether they were shown what is planned.
     has_seen: bool,
+    lists_all: bool,
 }
 
 impl<'a> Person<'a> {
     #[must_use]
     pub fn new(output: &'a Output) -> Self {
-        Self { output, has_seen: false }
+        Self { output, has_seen: false, lists_all: false }
+    }
+
+    /// Shows every path that is planned, however many there are.
+    #[must_use]
+    pub fn listing_all(self, lists_all: bool) -> Self {
+        Self { lists_all, ..self }
     }
 
     fn show(&mut self, question: Question<'_>) {
         if !std::mem::replace(&mut self.has_seen, true) {
             match question {
                 Question::Apply(prepared) | Question::Risky(prepared, _) => show_plan(prepared, self.output),
-                Question::Undo(prepared) => show_undo(prepared, self.output),
+                Question::Undo(prepared) => show_undo(prepared, self.lists_all, self.output),
             }
         }
     }
@@ -42,15 +49,17 @@ impl Approver for Person<'_> {
         }
         self.show(question);
         Some(agreed(&match question {
-            Question::Risky(_, changes) => {
-                format!("Also take what needs its own approval ({})?", counted(changes as u64, "change"))
+            Question::Risky(prepared, changes) => {
+                let (count, name) = (counted(changes as u64, "change"), &prepared.sandbox.name);
+                format!("Also take what needs its own approval ({count} from {name})?")
             }
             Question::Apply(prepared) => {
-                let project = visible_path(prepared.project());
-                format!("Apply {} to {project}?", counted(prepared.steps.len() as u64, "change"))
+                let (project, name) = (visible_path(prepared.project()), &prepared.sandbox.name);
+                format!("Apply {} from {name} to {project}?", counted(prepared.steps.len() as u64, "change"))
             }
             Question::Undo(prepared) => {
-                format!("Take back {} of apply {}?", counted(prepared.paths.len() as u64, "change"), prepared.page.id)
+                let (count, page) = (counted(prepared.paths.len() as u64, "change"), &prepared.page);
+                format!("Take back {count} of apply {} from {}?", page.id, printable(&page.sandbox))
             }
         }))
     }

@@ -1,9 +1,11 @@
 //! A line that says how far long work has come, on a terminal only.
 
 use std::io::{IsTerminal, Write};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::output::Output;
+use crate::output::{Output, printable};
 
 /// Quicker work needs no line.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -21,7 +23,7 @@ pub struct Line {
 impl Line {
     #[must_use]
     pub fn new(word: &'static str, output: &Output) -> Self {
-        Self { word, wanted: !output.json && std::io::stderr().is_terminal(), began: Instant::now(), last: None }
+        Self { word, wanted: is_wanted(output), began: Instant::now(), last: None }
     }
 
     pub fn show(&mut self, state: &str) {
@@ -43,6 +45,49 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// Such a line for work that does not tell how far it has come: it says for how long it goes on.
+#[derive(Debug)]
+pub struct Clock {
+    /// Dropped to end the thread.
+    ended: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Clock {
+    #[must_use]
+    pub fn start(word: &'static str, name: &str, output: &Output) -> Self {
+        let mut line = Line::new(word, output);
+        let name = printable(name);
+        if !line.wanted {
+            return Self { ended: None, thread: None };
+        }
+        let (ended, has_ended) = channel();
+        let tick = move || {
+            while has_ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let seconds = line.began.elapsed().as_secs();
+                line.show(&if seconds > 0 { format!("{name} … {seconds} s") } else { format!("{name} …") });
+            }
+        };
+        // Without a thread there is no line.
+        let thread = std::thread::Builder::new().spawn(tick).ok();
+        Self { ended: Some(ended), thread }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        drop(self.ended.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// On a terminal that can erase the line again.
+fn is_wanted(output: &Output) -> bool {
+    !output.json && std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// How far an apply has come.

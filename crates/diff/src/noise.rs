@@ -8,6 +8,33 @@ const CACHES: [&str; 8] = [".cache", "_cacache", "_logs", ".npm", ".nv", ".dbus"
 const SYSTEM: [&str; 7] =
     ["/var/cache", "/var/log", "/var/lib/apt/lists", "/var/lib/man-db", "/var/lib/systemd", "/var/spool", "/etc/ld.so.cache"];
 
+/// Where package managers keep what they downloaded, beneath a home or the root.
+const PACKAGE_CACHES: [&str; 12] = [
+    ".cache/pip",
+    ".cache/uv",
+    ".cache/yarn",
+    ".cache/pnpm",
+    ".cache/go-build",
+    ".npm/_cacache",
+    ".npm/_logs",
+    ".cargo/registry",
+    ".cargo/git",
+    "go/pkg/mod/cache",
+    ".m2/repository",
+    ".gradle/caches",
+];
+const SYSTEM_PACKAGE_CACHES: [&str; 2] = ["/var/cache/apt", "/var/lib/apt/lists"];
+
+/// Whether a path outside the project holds what a package manager downloaded, or could download again.
+#[must_use]
+pub fn is_package_cache(path: &Path) -> bool {
+    let is_in = |cache: &&str| {
+        let parts = Path::new(cache).components().count();
+        path.ancestors().any(|above| above.ends_with(cache) && above.components().count() > parts)
+    };
+    SYSTEM_PACKAGE_CACHES.iter().any(|cache| path.starts_with(cache)) || PACKAGE_CACHES.iter().any(is_in)
+}
+
 /// What is in `project` is what the user works on, logs and caches that lie there too; wherever it is itself.
 #[must_use]
 pub fn is_noise(path: &Path, project: &Path) -> bool {
@@ -24,6 +51,13 @@ pub fn is_noise(path: &Path, project: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn package_caches_are_known_by_their_places() {
+        let is = |path: &str| is_package_cache(Path::new(path));
+        assert!(["/home/a/.cache/pip/http/1/2", "/root/.npm/_cacache/x", "/var/cache/apt/pkgcache.bin"].into_iter().all(is));
+        assert!(!["/home/a/.cache/x", "/home/a/.cargo/bin/x", "/home/a/.npm/x", "/etc/pip"].into_iter().any(is));
+    }
 
     #[test]
     fn caches_and_logs_are_noise_and_work_is_not() {

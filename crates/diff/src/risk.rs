@@ -1,5 +1,6 @@
 //! What a reviewer must not overlook: changes that do something by being there.
 
+mod beyond;
 mod executed;
 mod folded;
 mod manifest;
@@ -22,11 +23,12 @@ use crate::node::{Kind, Node};
 use crate::set::Options;
 use crate::unreadable::Unreadable;
 
+use self::beyond::Beyond;
 pub use self::named::Account;
 use self::named::Places;
 use self::names::Names;
 use self::repositories::Repositories;
-use self::ways::Ways;
+use self::ways::{Led, Ways};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,7 +37,7 @@ pub enum Flag {
     HostExecuted,
     Setuid,
     Capability,
-    /// A link that leads out of the project.
+    /// A link of the project that leads out of it; a link elsewhere that leads to what the sandbox could not see.
     LinkOutside,
     NestedRepository,
     /// The mode, owner or attributes of a directory that everything else lies in: the project, `/`, a top-level directory.
@@ -96,6 +98,7 @@ impl Change {
     pub fn in_words(&self, flag: Flag) -> &'static str {
         let has_bits = self.after.as_ref().is_some_and(|after| after.node.mode & 0o6000 != 0);
         match flag {
+            Flag::LinkOutside if self.outside => "leads to what the sandbox could not see, or takes the place of something else",
             Flag::Setuid if !has_bits && self.has_drifted() => "runs with its owner's rights in reality",
             Flag::Setuid if !has_bits => "ran with its owner's rights, and does no more if all of it is applied",
             _ => flag.in_words(),
@@ -111,7 +114,8 @@ pub(crate) fn flag(changes: &mut [Change], options: &Options<'_>, wanted: fn(&Ch
     let paths = || changes.iter().filter(|c| wanted(c)).map(|c| c.path.as_path());
     let (places, unread_settings) = Places::of(options.account, project, paths());
     let (names, unread_names) = Names::of(&options.account.homes, project, paths());
-    let around = Around { project, trees: options.trees, ways: Ways::after(changes, project), names };
+    let beyond = Beyond::new(options.trees, options.hidden);
+    let around = Around { project, trees: options.trees, ways: Ways::after(changes, project), names, beyond };
     let mut unreadable: Vec<Unreadable> = unread_settings.into_iter().chain(unread_names).collect();
     for change in changes.iter_mut().filter(|c| wanted(c)) {
         let (mut flags, mut unread) = flags(change, &around);
@@ -147,6 +151,7 @@ struct Around<'a> {
     trees: &'a [PathBuf],
     ways: Ways<'a>,
     names: Names,
+    beyond: Beyond<'a>,
 }
 
 /// A change of reality as it is now to what would be written there, where reality is not what the sandbox started from.
@@ -183,7 +188,8 @@ fn flags(change: &Change, around: &Around<'_>) -> (Vec<Flag>, Option<Unreadable>
     let link = change.after.as_ref().filter(|after| after.node.kind == Kind::Link);
     let mut unread = link.and_then(|link| link.target().err());
     let relative = change.path.strip_prefix(project).ok();
-    let (targets, is_known) = targets_of(change, &around.ways);
+    let (targets, missed) = targets_of(change, &around.ways);
+    unread = unread.or_else(|| missed.clone().filter(|missed| !is_how_things_are(missed)));
     match executed::is_host_executed(change, &targets, project, &around.names) {
         Ok(false) => {}
         Ok(true) => flags.push(Flag::HostExecuted),
@@ -195,7 +201,11 @@ fn flags(change: &Change, around: &Around<'_>) -> (Vec<Flag>, Option<Unreadable>
     if let Some(after) = &change.after {
         flags.extend(of_state(change, after));
         // A link that may lead anywhere may lead out.
-        if !is_known || targets.iter().any(|target| !target.starts_with(project)) {
+        let leads_out = match relative {
+            Some(_) => targets.iter().any(|target| !target.starts_with(project)),
+            None => around.beyond.is_reached_by(change, &targets),
+        };
+        if missed.is_some() || leads_out {
             flags.push(Flag::LinkOutside);
         }
         let read = of_content(change, after).map(|found| flags.extend(found));
@@ -277,20 +287,31 @@ fn is_merged_with_reality(change: &Change) -> bool {
     change.kind == ChangeKind::Modify && change.base == Base::Kept && change.reality.is_some()
 }
 
-/// What a link leads to and through, by its words and as it will stand after an apply, or the other name of a hard link; and whether
-/// that is all.
-fn targets_of(change: &Change, ways: &Ways<'_>) -> (Vec<PathBuf>, bool) {
+/// What a link leads to and through, by its words and as it will stand after an apply, or the other name of a hard link; and why that
+/// may not be all.
+fn targets_of(change: &Change, ways: &Ways<'_>) -> (Vec<PathBuf>, Option<Unreadable>) {
     let Some(link) = change.after.as_ref().filter(|after| after.node.kind == Kind::Link) else {
-        return (change.linked.iter().map(|linked| linked.path().to_owned()).collect(), true);
+        return (change.linked.iter().map(|linked| linked.path().to_owned()).collect(), None);
     };
-    let Ok(target) = link.target() else { return (Vec::new(), false) };
+    let target = match link.target() {
+        Ok(target) => target,
+        Err(unread) => return (Vec::new(), Some(unread)),
+    };
     let above = change.path.parent().unwrap_or(Path::new("/"));
     let mut targets = vec![without_steps_up(&above.join(&target))];
     let led = ways.lead(above, &target);
-    let is_known = led.is_ok();
-    targets.extend(led.into_iter().flat_map(|led| led.through.into_iter().chain(led.to)));
+    let (led, missed) = match led {
+        Ok(led) => (led, None),
+        Err(unread) => (Led::default(), Some(unread)),
+    };
+    targets.extend(led.through.into_iter().chain(led.to));
     targets.dedup();
-    (targets, is_known)
+    (targets, missed)
+}
+
+/// Whether this is how things are, and no sign that looking failed: nobody may go there, nothing answers there, or the way has no end.
+fn is_how_things_are(missed: &Unreadable) -> bool {
+    missed.is_closed() || matches!(missed.cause, Errno::LOOP | Errno::NAMETOOLONG | Errno::NOTCONN | Errno::STALE)
 }
 
 /// Of build output only what is likely to hold a credential is read: there may be a lot of it.

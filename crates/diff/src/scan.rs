@@ -59,7 +59,7 @@ pub struct Scope<'a> {
     pub made_at: Time,
     /// When its older layers came from elsewhere. Nothing tells when what is in them was touched.
     pub arrived_at: Option<Time>,
-    /// Root's sandboxes own what they make; in a tree that belongs to somebody else, it shall belong to them.
+    /// Root's sandboxes own what they make; in a tree that belongs to another user, it shall belong to them.
     pub as_root: bool,
 }
 

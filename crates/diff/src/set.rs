@@ -8,6 +8,7 @@ use crate::change::{Change, State};
 use crate::dependencies::DependencyTrees;
 use crate::digest::{self, Form};
 use crate::ignored::{self, Rules};
+use crate::packages::Packages;
 use crate::risk::Account;
 use crate::unreadable::Unreadable;
 use crate::{moved, rename, risk, scan, seal};
@@ -28,6 +29,8 @@ pub struct Options<'a> {
     pub seals: bool,
     /// Files that git follows although they are ignored. Asked only when it matters.
     pub tracked: &'a dyn Fn() -> HashSet<PathBuf>,
+    /// What of reality the sandbox was not to see. Asked only when it matters.
+    pub hidden: &'a dyn Fn() -> Vec<PathBuf>,
     /// What an apply would write where reality moved; `None` if nothing. Asked in a review only.
     pub written: &'a dyn Fn(&Change) -> Option<State>,
 }
@@ -58,6 +61,8 @@ pub struct ChangeSet {
     pub collapsed: Vec<Collapsed>,
     /// Those among the changes that are taken or left as a whole; looked for in a review only.
     pub dependencies: DependencyTrees,
+    /// What package managers installed and removed.
+    pub packages: Packages,
     /// What could not be looked at, or not well enough to know what to say about it.
     pub unreadable: Vec<Unreadable>,
     /// Disk space of the heads.
@@ -116,7 +121,8 @@ impl ChangeSet {
                 }
             }
         }
-        Self { changes, digest, collapsed: groups.collapsed, dependencies, unreadable, bytes: found.bytes }
+        let packages = Packages::among(&changes, options.project);
+        Self { changes, digest, collapsed: groups.collapsed, dependencies, packages, unreadable, bytes: found.bytes }
     }
 
     #[must_use]

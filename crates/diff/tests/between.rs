@@ -68,6 +68,7 @@ fn patch(found: Found, project: &Path) -> Vec<u8> {
         form,
         seals: false,
         tracked: &HashSet::new,
+        hidden: &Vec::new,
         written: &|_| None,
     };
     let set = ChangeSet::of(found, &options);

@@ -1,13 +1,18 @@
 //! Who asks, from where, with what environment. Built once at the edge; the engine reads nothing of it by itself.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use whatif_sys::absence;
 use whatif_types::config::UserConfig;
 use whatif_types::{Identity, Principal, Selector, mask};
 
 use crate::config_file::ConfigError;
 use crate::git::first_with;
 use crate::{EngineError, config_file};
+
+/// The kernel ends the name of a directory with this that was deleted.
+pub const LOST: &str = " (deleted)";
 
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -29,6 +34,13 @@ impl Caller {
         self.uid == 0
     }
 
+    /// Whether its sandboxes are made with root's rights: they show everything as copy-on-write, and owners as they are. Root of a
+    /// container often lacks these rights, and works as an ordinary user does.
+    #[must_use]
+    pub fn works_as_root(&self) -> bool {
+        self.identity().started_by_root()
+    }
+
     /// The identity a new sandbox of this caller has, if nothing forbids the better one.
     #[must_use]
     pub(crate) fn identity(&self) -> Identity {
@@ -44,7 +56,23 @@ impl Caller {
 
     /// The directory whose changes a sandbox is about: the repository around `directory`, or else itself.
     pub fn project_of(&self, directory: &Path) -> Result<PathBuf, EngineError> {
+        self.require_directory(directory)?;
         Ok(first_with(directory, &[".git", PROJECT_CONFIG])?.unwrap_or(directory).to_owned())
+    }
+
+    /// Refuses the caller's directory where that was deleted: nothing lies in it, and no path leads there.
+    pub(crate) fn require_directory(&self, directory: &Path) -> Result<(), EngineError> {
+        match directory == self.cwd && self.has_lost_directory()? {
+            true => Err(EngineError::no_current_directory()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the caller's directory was deleted.
+    pub(crate) fn has_lost_directory(&self) -> Result<bool, EngineError> {
+        let is_named_so = self.cwd.as_os_str().as_bytes().ends_with(LOST.as_bytes());
+        let leads_somewhere = || absence::leads_somewhere(&self.cwd).map_err(|e| EngineError::io("examine", &self.cwd, e));
+        Ok(is_named_so && !leads_somewhere()?)
     }
 
     /// The sandbox that is meant here by a word; without one, the latest of the project around the caller.

@@ -9,7 +9,7 @@ pub(crate) mod error;
 pub mod gate;
 pub mod history;
 pub mod rebase;
-pub(crate) mod reject;
+pub mod reject;
 pub mod review;
 pub mod status;
 pub(crate) mod turn;

@@ -1,15 +1,15 @@
 //! Tests everything a sandbox needs, by doing it, and says how to fix what is missing.
 
+pub mod fix;
 mod providers;
 mod sandboxes;
 mod storage;
 mod trial;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::ground::chores::Chores;
-use crate::{Caller, Engine};
+use crate::{Caller, Engine, StatePlace};
 
 /// One thing that was tested.
 pub use whatif_provider::Finding as Probe;
@@ -17,17 +17,24 @@ pub use whatif_provider::Verdict;
 
 /// All probes. The engine is opened here, because a state directory that cannot be used is one of the things to report.
 #[must_use]
-pub fn examine(state_dir: &Path, caller: Caller, chores: Arc<dyn Chores>) -> Vec<Probe> {
+pub fn examine(place: &StatePlace, caller: Caller, chores: Arc<dyn Chores>) -> Vec<Probe> {
+    let state_dir = &place.path;
     let uid = caller.uid;
     let provider = whatif_provider::usual();
-    let mut probes = provider.probe(uid).findings;
-    probes.extend(provider.try_limits());
+    let found = provider.probe(uid);
+    let is_available = found.is_available();
+    let mut probes = found.findings;
+    probes.extend(provider.try_limits(caller.identity()));
     probes.push(provider.try_pause());
-    probes.extend(storage::probes(state_dir));
+    probes.extend(storage::probes(place));
     match Engine::open(state_dir, caller, chores).and_then(|engine| engine.upkeep.recover().map(drop).map(|()| engine)) {
         Ok(engine) => {
-            probes.extend(trial::probes(&engine));
-            probes.push(trial::network(&engine));
+            // What fails of that cause would only hide it.
+            if is_available {
+                let (tried, way) = trial::probes(&engine);
+                probes.extend(tried);
+                probes.extend(trial::network(&engine, way));
+            }
             probes.extend(sandboxes::probes(&engine));
         }
         Err(error) => probes.push(Probe::fail(

@@ -57,6 +57,11 @@ impl EngineError {
         Self::Ground(GroundError::Io { action, path: path.as_ref().to_owned(), source })
     }
 
+    /// The caller's directory was deleted.
+    pub(crate) fn no_current_directory() -> Self {
+        Self::Ground(GroundError::NoCurrentDirectory { source: io::ErrorKind::NotFound.into() })
+    }
+
     /// What the kernel said about a path, if it is that.
     pub(crate) fn of_path(&self) -> Option<&io::Error> {
         match self {

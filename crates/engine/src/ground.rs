@@ -1,6 +1,7 @@
 //! What every part stands on: the records, the state directory, who asks, and the sandboxes themselves — found, locked, looked at,
 //! held still, counted.
 
+pub(crate) mod allotment;
 pub(crate) mod changed;
 pub mod chores;
 pub(crate) mod ended;
@@ -12,13 +13,18 @@ pub(crate) mod ledger;
 pub(crate) mod lifetime;
 pub mod limits;
 pub mod lineage;
+pub mod once;
 pub(crate) mod pause;
 pub(crate) mod reach;
+mod rejected;
+pub(crate) mod removals;
 pub(crate) mod removed;
 pub(crate) mod resolve;
+pub(crate) mod retention;
 pub mod stack;
 pub(crate) mod still;
 pub(crate) mod stray_heads;
+pub mod token_files;
 mod tops;
 pub(crate) mod unfinished;
 pub(crate) mod unmarked;
@@ -32,6 +38,7 @@ use std::sync::{Arc, OnceLock};
 use whatif_layers::StateDir;
 use whatif_store::Store;
 use whatif_store::sqlite::SqliteStore;
+use whatif_types::SandboxId;
 
 use self::chores::Chores;
 pub use self::error::GroundError;
@@ -58,13 +65,20 @@ impl Ground {
             return Err(GroundError::Nested { outer }.into());
         }
         let state = StateDir::open(state_dir)?;
+        let caller = token_files::masked_for(caller, &state)?;
         let store = Arc::new(SqliteStore::at(state.database()).watched_by(Box::new(Ledger::of(&state))));
         Ok(Self { caller, state, store, chores, troubles: Arc::default() })
     }
 
+    /// Whether the records answer: they are asked for a sandbox that cannot be.
+    pub fn check_records(&self) -> Result<(), EngineError> {
+        Ok(self.store.get(&SandboxId::from_random([0; 12])).map(drop)?)
+    }
+
     /// The same state for somebody else.
-    pub(crate) fn asked_by(&self, caller: Caller) -> Self {
-        let Self { caller: _, state, store, chores, troubles } = self;
+    pub(crate) fn asked_by(&self, mut caller: Caller) -> Self {
+        let Self { caller: own, state, store, chores, troubles } = self;
+        caller.config.files.own_credentials.clone_from(&own.config.files.own_credentials);
         Self { caller, state: state.clone(), store: store.clone(), chores: chores.clone(), troubles: troubles.clone() }
     }
 }

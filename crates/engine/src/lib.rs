@@ -4,10 +4,12 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod account;
+mod at_once;
 pub mod caller;
 pub mod changes;
 mod choice;
 pub mod config_file;
+pub mod devices;
 pub mod doctor;
 pub mod error;
 mod git;
@@ -28,6 +30,7 @@ pub mod races;
 pub mod role;
 mod roots;
 mod secrets;
+pub mod state_place;
 mod trees;
 mod trouble;
 pub mod upkeep;
@@ -38,8 +41,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use whatif_diff::text::Content;
 pub use whatif_diff::{
-    Base, Blocked, Change, ChangeKind, ChangeSet, Collapsed, Depth, Flag, Kind, Moved, Node, State, Summary, Unreadable, granted,
-    shown_path,
+    Base, Blocked, Change, ChangeKind, ChangeSet, Collapsed, Counts, Depth, Flag, Kind, Moved, Node, PackageGroup, Packages, State,
+    Summary, Unreadable, granted, shown_path,
 };
 pub use whatif_keeper::client::News;
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};
@@ -54,8 +57,8 @@ use self::ground::Ground;
 use self::ground::chores::Chores;
 use self::history::History;
 use self::lifecycle::Lifecycle;
-pub use self::lifecycle::create::NewSandbox;
-pub use self::lifecycle::exec::{CommandSpec, Detached, Entered, Running};
+pub use self::lifecycle::create::{Made, NewSandbox};
+pub use self::lifecycle::exec::{CommandSpec, Detached, Entered, Kept, Running};
 pub use self::lifecycle::list::Listed;
 pub use self::lifecycle::run::{Finished, Keep, Run};
 pub use self::lifecycle::show::Shown;
@@ -63,10 +66,11 @@ pub use self::lifecycle::stats::Used;
 pub use self::lifecycle::stop::DEFAULT_GRACE;
 use self::network::Network;
 use self::races::Races;
+pub use self::state_place::StatePlace;
 pub use self::trouble::Trouble;
 use self::upkeep::Upkeep;
 pub use self::upkeep::adopt::{Adopted, Left};
-pub use self::upkeep::gc::{Action, Collect, Collected};
+pub use self::upkeep::gc::{Action, Collect, Collected, InPassing};
 
 /// The facade: it builds the parts, each on those below it. Many threads may share one.
 ///

@@ -3,6 +3,7 @@
 mod ahead;
 pub mod attach;
 mod attend;
+pub mod background;
 pub(crate) mod boot;
 pub(crate) mod captured;
 pub mod copy;
@@ -10,7 +11,7 @@ pub(crate) mod create;
 mod error;
 pub(crate) mod exec;
 pub mod files;
-pub(crate) mod list;
+pub mod list;
 pub mod logs;
 pub(crate) mod marks;
 pub(crate) mod plant;

@@ -17,7 +17,7 @@ pub(crate) use self::give::{chown, flush, give, settle};
 pub use self::left_out::Reason;
 pub(crate) use self::looks::{Looks, Prefer};
 pub(crate) use self::three_way::{
-    BOTH_ADDED, MARKERS, NOT_SEEN, NewBase, Result3, can_be_marked, deleted_here, now, taken, three_way,
+    BOTH_ADDED, DELETED_THERE, MARKERS, NOT_SEEN, NewBase, Result3, can_be_marked, deleted_here, now, taken, three_way,
 };
 pub use self::three_way::{Conflict, OtherName, Outlook, Side, outlook};
 pub(crate) use self::written::written;

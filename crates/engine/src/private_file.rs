@@ -1,9 +1,10 @@
-//! Files of ours that nobody else may read.
+//! Files that are replaced as a whole; nearly all of them are ours, and nobody else may read them.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use whatif_layers::durable;
 
@@ -26,6 +27,17 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replaced
 }
 
+/// The same for everybody to read, as a machine's own settings are.
+pub(crate) fn replace_for_all(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = beside(path);
+    let readable = || fs::set_permissions(&new, fs::Permissions::from_mode(0o644));
+    let replaced = write(&new, bytes).and_then(|()| readable()).and_then(|()| fs::rename(&new, path));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    replaced
+}
+
 /// The same, and on the disk when this returns, for what a power cut must not take back.
 pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = beside(path);
@@ -42,15 +54,15 @@ pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     durable::names_in(path.parent().unwrap_or(Path::new("."))).map_err(|error| error.source)
 }
 
-/// A name that no other process uses.
+/// A name that no other process and no other thread uses.
 fn beside(path: &Path) -> PathBuf {
-    path.with_extension(format!("new-{}", std::process::id()))
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    path.with_extension(format!("new-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_file_is_replaced_or_stays_as_it_was() {

@@ -4,6 +4,8 @@ use std::cell::LazyCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
 use whatif_diff::Unreadable;
 use whatif_layers::links::{Links, Real};
 use whatif_layers::masks::Rewrite;
@@ -120,6 +122,11 @@ pub(crate) fn of(caller: &Caller, config: &UserConfig, mask: &[String], expose: 
     let mut rewrites = vec![Rewrite { path: git_config, content: git_identity::only_identity }];
     for (name, content) in PACKAGE_SETTINGS {
         let path = caller.home.join(name);
+        // What cannot be read cannot be shown without its credentials either, and is hidden like them.
+        if is_closed(&path) {
+            hidden.push(path);
+            continue;
+        }
         hidden.retain(|hidden| !is_same(hidden, &path));
         rewrites.push(Rewrite { path, content });
     }
@@ -134,6 +141,7 @@ pub(crate) fn of(caller: &Caller, config: &UserConfig, mask: &[String], expose: 
     hidden.extend(credentials::resolve_all(&homes, &masked));
     hidden.retain(|p| !is_exposed(p));
     hidden.extend(credentials::resolve_all(&homes, &config.files.masked_by_project));
+    hidden.extend(config.files.own_credentials.iter().map(PathBuf::from));
     rewrites.retain(|r| !is_exposed(&r.path));
     Secrets::at_their_places(hidden, rewrites, links)
 }
@@ -179,6 +187,10 @@ pub(crate) fn resolved(caller: &Caller, entries: &[String]) -> Result<Vec<PathBu
         paths.extend(real.places().chain([named]));
     }
     Ok(paths)
+}
+
+fn is_closed(path: &Path) -> bool {
+    rustix::fs::accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS) == Err(Errno::ACCESS)
 }
 
 fn exists(path: &Path) -> Result<bool, Unreadable> {

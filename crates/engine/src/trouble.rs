@@ -32,7 +32,7 @@ impl Trouble {
             message = message.and("; ".into()).and(remedy);
         }
         if !message.to_string().contains("move") {
-            message = message.and(format!("; to give it up, move {} away", directory.display()).into());
+            message = message.and(format!("; to abandon it, move {} away", directory.display()).into());
         }
         Self { message, is_damage: true, root: None }
     }

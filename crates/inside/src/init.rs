@@ -52,6 +52,7 @@ fn serve(input: OwnedFd, output: OwnedFd) -> Result<(), KeeperError> {
     // 5. Serve.
     let near_head = open("/", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(io::Error::from)?;
     server::serve(Parts {
+        foreign_proc: None,
         transport: Box::new(Stream::new(input, output)?),
         birth: None,
         child_signals,

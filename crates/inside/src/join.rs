@@ -8,7 +8,9 @@ use rustix::thread::{
     LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags, move_into_link_name_space, move_into_thread_name_spaces,
     set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
+use whatif_layers::assemble::NewProc;
 use whatif_sys::namespaces;
+use whatif_sys::seccomp::OnlyIds;
 use whatif_types::Identity;
 
 /// Namespaces made beforehand, when root starts a sandbox. An ordinary user's keeper makes its own.
@@ -24,14 +26,14 @@ const TCP_BUFFERS: &str = "4096 65536 1048576";
 
 /// A network namespace of its own, with loopback. When root starts a sandbox, this one stays root's of the host: whoever is root
 /// inside has no say in it, but may use every port, as everybody may.
-pub fn make_network() -> io::Result<()> {
+pub fn make_network(proc: &NewProc) -> io::Result<()> {
     namespaces::unshare(UnshareFlags::NEWNET)?;
     // Where this cannot be written, low ports are closed inside.
-    let _ = std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    let _ = proc.set("net/ipv4/ip_unprivileged_port_start", "0");
     // All a sandbox talks to is on its loopback, where more is of no use; and what its sockets hold is taken from all of the
     // host's.
     for buffers in ["tcp_rmem", "tcp_wmem"] {
-        let _ = std::fs::write(format!("/proc/sys/net/ipv4/{buffers}"), TCP_BUFFERS);
+        let _ = proc.set(&format!("net/ipv4/{buffers}"), TCP_BUFFERS);
     }
     whatif_sys::loopback::bring_up()
 }
@@ -43,6 +45,14 @@ pub fn bound_own_namespace() {
         // Where these settings are closed to us, in a container for example, the user's own maximum holds.
         let _ = whatif_sys::shares::bound_watching();
     }
+}
+
+/// The ids of an ordinary user, whose namespace maps no others. They are mapped before the keeper's program starts.
+#[must_use]
+pub fn only_ids() -> Option<OnlyIds> {
+    let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
+    // Root's keeper still is in the host's namespace.
+    if uid.is_root() { None } else { Some(OnlyIds { uid: uid.as_raw(), gid: gid.as_raw() }) }
 }
 
 /// Enters everything but the user namespace, which root enters last: until then its layers are put together with real rights.

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use whatif_cgroup::Meters;
 use whatif_keeper::Channel;
 use whatif_keeper::protocol::{Failed, PassedGroup, Reason, Reply, Request};
 use whatif_keeper::server::{self, Census, Group, Parts};
 use whatif_keeper::transport::Socket;
-use whatif_layers::assemble::{self, Assembled};
+use whatif_layers::assemble::{self, Assembled, NewProc};
 use whatif_sys::landlock::Reach;
 use whatif_sys::overlay::Overlay;
 use whatif_sys::peer;
@@ -16,7 +17,7 @@ use whatif_sys::seccomp::Filter;
 use whatif_types::boot::{Boot, KeeperLimits, PROTOCOL_VERSION, Protection};
 use whatif_types::{NetMode, environment};
 
-use crate::confine::confine;
+use crate::confine::{RoomLimit, confine};
 use crate::error::{KeeperError, failed, not_assembled};
 use crate::join::{self, Prepared};
 use crate::network::{self, Listeners};
@@ -42,8 +43,9 @@ pub fn live(birth: OwnedFd, program: OwnedFd, net: NetMode) -> Result<(), Keeper
 
     // 2. The network is made while whoever starts us still plans the layers; so is what depends on nothing else.
     join::bound_own_namespace();
-    let listeners = make_network(net);
-    let calls = Filter::build();
+    let proc = NewProc::make().map_err(|e| not_assembled(&e));
+    let made = proc.and_then(|proc| Ok((make_network(net, &proc)?, proc)));
+    let calls = Filter::build(join::only_ids());
 
     // 3. Where we belong, and what to become.
     let mut birth = Channel::new(birth);
@@ -54,10 +56,10 @@ pub fn live(birth: OwnedFd, program: OwnedFd, net: NetMode) -> Result<(), Keeper
     let prepared = if prepared { Some(Prepared { user: descriptor()?, holder: descriptor()? }) } else { None };
 
     // 4. Become it, or say what went wrong.
-    let became = become_sandbox(&boot, prepared.as_ref(), listeners, (&descriptors, &calls), bounded);
+    let became = become_sandbox(&boot, prepared.as_ref(), made, (&descriptors, &calls));
     // It was sent meanwhile; whoever could not has gone.
     let bounds = if bounded { take_bounds(&mut birth)? } else { Bounds::default() };
-    let Became { head, overlays, listeners, sockets, .. } = match became {
+    let Became { head, overlays, listeners, sockets, protection } = match became {
         Ok(became) => {
             birth.send(&Reply::Booted { version: PROTOCOL_VERSION, protection: became.protection.clone() }, &[])?;
             became
@@ -70,6 +72,9 @@ pub fn live(birth: OwnedFd, program: OwnedFd, net: NetMode) -> Result<(), Keeper
     drop(prepared);
 
     // 5. Serve.
+    let has_foreign_proc = protection.borrowed.iter().any(|(view, _)| view == Path::new("/proc"));
+    let foreign_proc =
+        if has_foreign_proc { Some(rustix::io::fcntl_dupfd_cloexec(&descriptors, 0).map_err(io::Error::from)?) } else { None };
     let Boot { mut environment, identity, .. } = *boot;
     environment.extend(proxy_hints(listeners.port));
     let Bounds { limits, group, farewell } = bounds;
@@ -88,6 +93,7 @@ pub fn live(birth: OwnedFd, program: OwnedFd, net: NetMode) -> Result<(), Keeper
         farewell,
         network,
         overlays,
+        foreign_proc,
     });
     drop((ids, program));
     Ok(served?)
@@ -109,11 +115,11 @@ impl Belongings {
     }
 }
 
-fn make_network(net: NetMode) -> Result<Listeners, Failed> {
+fn make_network(net: NetMode, proc: &NewProc) -> Result<Listeners, Failed> {
     if !net.is_own() {
         return Ok(Listeners::default());
     }
-    join::make_network().map_err(|e| failed("make the sandbox's network", &e))?;
+    join::make_network(proc).map_err(|e| failed("make the sandbox's network", &e))?;
     if net != NetMode::Filtered {
         return Ok(Listeners::default());
     }
@@ -150,7 +156,7 @@ fn take_bounds(birth: &mut Channel) -> Result<Bounds, KeeperError> {
 fn take_group(passed: &PassedGroup, descriptor: &mut dyn FnMut() -> Result<OwnedFd, KeeperError>) -> Result<Group, KeeperError> {
     let entrances = (0..passed.entrances).map(|_| descriptor()).collect::<Result<_, _>>()?;
     let meters = passed.meters.iter().map(|m| Ok((*m, descriptor()?))).collect::<Result<Vec<_>, KeeperError>>()?;
-    Ok(Group { entrances, meters: Meters::new(meters) })
+    Ok(Group { entrances, meters: Meters::new(meters), is_shared: passed.shared })
 }
 
 /// A keeper has nowhere else to say it.
@@ -177,21 +183,27 @@ struct Became {
 fn become_sandbox(
     boot: &Boot,
     prepared: Option<&Prepared>,
-    listeners: Result<Listeners, Failed>,
+    made: Result<(Listeners, NewProc), Failed>,
     (descriptors, calls): (&OwnedFd, &Filter),
-    is_bounded: bool,
 ) -> Result<Became, Failed> {
-    let mut listeners = listeners?;
+    let (mut listeners, proc) = made?;
     join::join(prepared).map_err(|e| failed("enter the sandbox's namespaces", &e))?;
     network::listen_for_host(&mut listeners, &boot.reach).map_err(|e| failed("listen for a service of the host", &e))?;
     let Assembled { mut protection, overlays, underlay, project, head } =
-        assemble::assemble(boot, prepared.map(|p| p.user.as_fd())).map_err(|e| not_assembled(&e))?;
+        assemble::assemble(boot, prepared.map(|p| p.user.as_fd()), &proc).map_err(|e| not_assembled(&e))?;
     join::join_user_namespace(prepared, boot.identity).map_err(|e| failed("enter the sandbox's user namespace", &e))?;
-    let sockets = if is_bounded && boot.net.is_own() { Some(Census::open()) } else { None };
+    let sockets = if boot.counts_sockets && boot.net.is_own() { Some(Census::open()) } else { None };
     let sockets = sockets.transpose().map_err(|e| failed("count what lies in sockets", &e))?;
     let (often_used, listed) = (project.as_ref().map(AsFd::as_fd), head.as_ref().map(AsFd::as_fd));
     let reach = Reach { beneath: underlay.as_fd(), often_used, listed, read: descriptors.as_fd() };
-    let confinement = confine(boot.identity, reach, calls).map_err(|(step, error)| failed(step, &error))?;
+    let with_namespaces = boot.allows_userns.then(Filter::with_namespaces);
+    let (reach, calls) = with_namespaces.as_ref().map_or((Some(reach), calls), |calls| (None, calls));
+    let room = match (boot.measures_head, boot.has_allotment) {
+        (true, true) => RoomLimit::Exact,
+        (true, false) => RoomLimit::Watched,
+        (false, _) => RoomLimit::None,
+    };
+    let confinement = confine(boot.identity, reach, calls, room).map_err(|(step, error)| failed(step, &error))?;
     protection.landlock_abi = confinement.landlock_abi;
     Ok(Became { protection, head, overlays, listeners, sockets })
 }

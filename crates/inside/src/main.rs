@@ -10,9 +10,13 @@ use whatif_inside::{init, keeper, restack};
 use whatif_keeper::command_line::{INIT, KEEPER, RESTACK};
 use whatif_sys::inherited::Inherited;
 use whatif_sys::keeper::FIRST_PASSED;
+use whatif_sys::program::AtOnce;
 use whatif_types::NetMode;
 
-whatif_sys::program!(begin);
+/// What every keeper needs of it.
+const AT_ONCE: AtOnce = AtOnce { arena: 32 << 10, stack: 12 << 10 };
+
+whatif_sys::program!(begin, memory: 64 << 10, at_once: AT_ONCE);
 
 fn begin() -> u8 {
     // SAFETY: nothing has run yet that could own a descriptor.

@@ -57,6 +57,18 @@ impl Channel {
     /// Sends a frame, waiting until all of it is on its way.
     pub fn send(&mut self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
         self.queue(message, descriptors, SendFlags::NOSIGNAL)?;
+        self.flush_all()
+    }
+
+    /// Leaves a frame to be sent together with the next one.
+    pub fn put(&mut self, message: &impl Serialize) -> Result<(), ChannelError> {
+        let frame = frame_of(message)?;
+        self.outgoing.extend_from_slice(&frame);
+        Ok(())
+    }
+
+    /// Sends what is left of frames, waiting until all of it is on its way.
+    pub fn flush_all(&mut self) -> Result<(), ChannelError> {
         while !self.outgoing.is_empty() {
             self.flush_with(SendFlags::NOSIGNAL)?;
         }
@@ -126,28 +138,31 @@ impl Channel {
     }
 
     fn queue(&mut self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>], flags: SendFlags) -> Result<(), ChannelError> {
-        let mut frame = vec![0_u8; 4];
-        serde_json::to_writer(&mut frame, message).map_err(ChannelError::Malformed)?;
-        let size = frame.len() - 4;
-        let length = u32::try_from(size).ok().filter(|_| size <= LARGEST_FRAME).ok_or(ChannelError::TooLarge(size))?;
-        frame[..4].copy_from_slice(&length.to_le_bytes());
+        let frame = frame_of(message)?;
+        let unsent_before = self.outgoing.len();
+        self.outgoing.extend_from_slice(&frame);
         if descriptors.is_empty() {
-            self.outgoing.extend_from_slice(&frame);
             return self.flush_with(flags);
         }
-        // Descriptors go with the first byte of their frame, so nothing may be left unsent before it.
-        while !self.outgoing.is_empty() {
-            self.flush_with(SendFlags::NOSIGNAL)?;
-        }
+        let sent = self.send_with(descriptors);
+        match sent {
+            // Descriptors arrive in the order of their frames, and with the bytes of an earlier one that has none of its own.
+            Ok(sent) => self.outgoing.drain(..sent),
+            Err(_) => self.outgoing.drain(unsent_before..),
+        };
+        sent.and_then(|_| self.flush_with(flags))
+    }
+
+    /// Sends as much as the socket takes, and these descriptors with its first byte.
+    fn send_with(&self, descriptors: &[BorrowedFd<'_>]) -> Result<usize, ChannelError> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(ChannelError::TooLarge(descriptors.len()));
         }
-        let mut send = || retry_on_intr(|| sendmsg(&self.socket, &[IoSlice::new(&frame)], &mut control, SendFlags::NOSIGNAL));
-        let sent = send_in_any_case(&mut send).map_err(unsent)?;
-        self.outgoing.extend_from_slice(&frame[sent..]);
-        self.flush_with(flags)
+        let bytes = [IoSlice::new(&self.outgoing)];
+        let mut send = || retry_on_intr(|| sendmsg(&self.socket, &bytes, &mut control, SendFlags::NOSIGNAL));
+        send_in_any_case(&mut send).map_err(unsent)
     }
 
     fn flush_with(&mut self, flags: SendFlags) -> Result<(), ChannelError> {
@@ -190,6 +205,15 @@ impl Channel {
     }
 }
 
+fn frame_of(message: &impl Serialize) -> Result<Vec<u8>, ChannelError> {
+    let mut frame = vec![0_u8; 4];
+    serde_json::to_writer(&mut frame, message).map_err(ChannelError::Malformed)?;
+    let size = frame.len() - 4;
+    let length = u32::try_from(size).ok().filter(|_| size <= LARGEST_FRAME).ok_or(ChannelError::TooLarge(size))?;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(frame)
+}
+
 /// Most frames are smaller than this.
 const AT_ONCE: usize = 8 << 10;
 
@@ -223,6 +247,25 @@ mod tests {
         let mut buffer = [0; 7];
         rustix::io::read(reader, &mut buffer).unwrap();
         assert_eq!(&buffer, b"through");
+    }
+
+    #[test]
+    fn a_frame_that_was_put_aside_goes_with_the_next_one_and_its_descriptors() {
+        let (mut here, mut there) = pair();
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        here.put(&"first").unwrap();
+        there.receive_some().unwrap();
+        assert!(!there.has_frame(), "nothing was sent so far");
+        here.send(&"second", &[read.as_fd()]).unwrap();
+        assert_eq!(there.receive::<String>().unwrap(), "first");
+        assert_eq!(there.receive::<String>().unwrap(), "second");
+        rustix::io::write(&write, b"through").unwrap();
+        let mut buffer = [0; 7];
+        rustix::io::read(there.take_descriptor().unwrap(), &mut buffer).unwrap();
+        assert_eq!(&buffer, b"through");
+        here.put(&"third").unwrap();
+        here.flush_all().unwrap();
+        assert_eq!(there.receive::<String>().unwrap(), "third");
     }
 
     #[test]

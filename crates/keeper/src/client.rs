@@ -164,7 +164,11 @@ impl Client {
     }
 
     pub fn send(&mut self, request: &Request, descriptors: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
-        match self.channel.send(request, descriptors) {
+        Self::sent(self.channel.send(request, descriptors))
+    }
+
+    fn sent(sent: Result<(), ChannelError>) -> Result<(), ClientError> {
+        match sent {
             Err(ChannelError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(ClientError::NoAnswer),
             // It may have said before it left why; that is what the reply will be.
             Err(ChannelError::Closed) => Ok(()),
@@ -317,7 +321,17 @@ impl Client {
     }
 
     pub fn list(&mut self) -> Result<Vec<Process>, ClientError> {
-        self.send(&Request::List, &[])?;
+        self.ask_for_list()?;
+        self.listed()
+    }
+
+    /// The first half of `list`: the keeper answers while the caller does something else.
+    pub fn ask_for_list(&mut self) -> Result<(), ClientError> {
+        self.send(&Request::List, &[])
+    }
+
+    /// The second half.
+    pub fn listed(&mut self) -> Result<Vec<Process>, ClientError> {
         match self.reply()? {
             Reply::Processes(processes) => Ok(processes),
             _ => Err(ClientError::OutOfTurn),
@@ -481,10 +495,15 @@ impl Client {
         self.done()
     }
 
-    /// The same without waiting for the answer: whatever is asked next is asked of what goes on.
+    /// The same together with whatever is asked next, and at the latest by `flush`.
     pub fn thaw_ahead(&mut self) -> Result<(), ClientError> {
         self.owed += 1;
-        self.send(&Request::Thaw, &[])
+        Ok(self.channel.put(&Request::Thaw)?)
+    }
+
+    /// What was to be sent together with something else goes by itself.
+    pub fn flush(&mut self) -> Result<(), ClientError> {
+        Self::sent(self.channel.flush_all())
     }
 
     /// The commands that ended lately.

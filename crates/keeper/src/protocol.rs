@@ -38,8 +38,8 @@ pub enum Request {
         group: Option<PassedGroup>,
         farewell: bool,
     },
-    /// Descriptors: one for each `Stdio::Passed`, then, for a detached command, the two files of the log, and its record if it has an
-    /// id.
+    /// Descriptors: one for each `Stdio::Passed`, then, for a detached command, the two files of the log, its record if it has an id,
+    /// and the two files of the log of its standard error if that is kept apart.
     Exec(Box<Exec>),
     /// To the process group of a command started by `Exec`.
     Signal {
@@ -167,6 +167,9 @@ impl Request {
 pub struct PassedGroup {
     pub entrances: usize,
     pub meters: Vec<Meter>,
+    /// Whether the commands of other sandboxes are in it as well.
+    #[serde(default)]
+    pub shared: bool,
 }
 
 /// What a keeper that ends by itself leaves in its farewell.
@@ -194,6 +197,9 @@ pub struct Exec {
     /// `ReadOutput`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_output: bool,
+    /// The standard error of a detached command goes to a log of its own. Not with a terminal, which has one stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub errors_apart: bool,
     pub timeout_ms: Option<u64>,
     /// The caller's, for a keeper that was not started by the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -360,6 +366,12 @@ pub struct Exited {
     /// The limit of processes kept something from being started.
     #[serde(default)]
     pub pids_refused: bool,
+    /// It failed when nothing more could be written: the file system holds the sandbox to this limit.
+    #[serde(default)]
+    pub room_refused: Option<LimitHit>,
+    /// What stood in `/tmp` then, which is the sandbox's own: the first few names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_in_tmp: Vec<Text>,
     #[serde(default)]
     pub usage: Usage,
 }

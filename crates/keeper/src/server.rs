@@ -11,10 +11,12 @@ mod freeze;
 mod freezer;
 mod group;
 mod kept;
+mod left_in_tmp;
 mod lifetime;
 mod log;
 mod missed_network;
 mod network;
+mod numbering;
 mod processes;
 mod running;
 mod strings;
@@ -89,6 +91,8 @@ pub struct Parts {
     pub network: Vec<(Role, OwnedFd)>,
     /// What the sandbox consists of.
     pub overlays: Vec<Overlay>,
+    /// Our `fdinfo` in it, if `/proc` is that of a process namespace around the sandbox's.
+    pub foreign_proc: Option<OwnedFd>,
 }
 
 struct Server {
@@ -135,6 +139,9 @@ struct Stopping {
 
 /// Serves until the sandbox is told to stop.
 pub fn serve(parts: Parts) -> io::Result<()> {
+    if let Some(descriptors) = parts.foreign_proc {
+        numbering::translate_by(descriptors);
+    }
     let watch = Watch::new(&parts.limits, Head { near: parts.near_head, directory: parts.head }, parts.sockets);
     let mut server = Server {
         transport: parts.transport,
@@ -171,7 +178,7 @@ fn own_bounds(limits: &KeeperLimits, shares_uid: bool) -> OwnBounds {
         processes: limits.pids.map(|p| p.saturating_add(1)),
         data: limits.memory.map(reserved),
         processors: limits.processors,
-        file_size: limits.room.bytes.map(|limit| limit.max(LARGEST_UNSEEN)),
+        file_size: limits.room.bytes.filter(|_| limits.room.is_watched()).map(|limit| limit.max(LARGEST_UNSEEN)),
         shares_uid,
     }
 }
@@ -222,6 +229,7 @@ impl Server {
         if self.commands.is_idle() && self.files.jobs.is_empty() && !processes::others_alive() {
             return self.commands.watch.rest();
         }
+        self.commands.note_crowding();
         let helpers = self.helpers.clone();
         let mut held = None;
         let mut hold = |still: bool| match still {
@@ -436,7 +444,7 @@ impl Server {
 
     fn stats(&self) -> io::Result<Stats> {
         let mut stats = processes::stats(&self.others_and_dead()?, self.began.elapsed());
-        if let Some(group) = self.commands.group() {
+        if let Some(group) = self.commands.group().filter(|group| !group.is_shared) {
             let meters = &group.meters;
             stats.memory_bytes = meters.memory_now().unwrap_or(stats.memory_bytes);
             stats.cpu_ms = meters.cpu_ms().unwrap_or(stats.cpu_ms);

@@ -25,6 +25,7 @@ use whatif_sys::overlay::Overlay;
 use whatif_types::boot::{Boot, Protection};
 use whatif_types::{Backend, Identity, PlaceKind};
 
+pub use self::kernel_views::NewProc;
 use self::mounts::{Clones, attach, attach_on, clone_at, clone_of, detached_tmpfs, make_read_only};
 
 /// The step that failed, in words, and why.
@@ -95,7 +96,7 @@ pub struct Assembled {
 /// Puts together what the sandbox sees and makes it the root of this mount namespace.
 ///
 /// `user_namespace` is the one the sandbox will live in, when root starts it: layers are idmapped with it.
-pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<Assembled, AssembleError> {
+pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>, proc: &NewProc) -> Result<Assembled, AssembleError> {
     // 1. Nothing mounted from here on may show outside, nor the other way round.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).map_err(step("make mounts private"))?;
 
@@ -109,12 +110,12 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     // 4. The places of the plan, and what the kernel shows of itself.
     assume_ids(boot)?;
     mask_layers::make(&boot.masks, boot.identity)?;
-    let (root, Mounted { protection, overlays, .. }) = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[])?;
+    let (root, Mounted { mut protection, overlays, .. }) = put_together(boot, &clones, &Path::new(UNDERLAY).join(ROOT), &[])?;
     link_run(boot, &root);
     make_runtime_dir(boot, &root)?;
     devices::mount(boot, &root)?;
-    kernel_views::mount_proc(&root, boot.identity)?;
-    kernel_views::mount_sys(&root, boot.net.is_own())?;
+    protection.borrowed.extend(kernel_views::mount_proc(proc, &root, boot.identity)?);
+    protection.borrowed.extend(kernel_views::mount_sys(&root, boot.net.is_own())?);
 
     if boot.plan.backend == Backend::Fuse {
         // Who serves the file systems in user space will find itself at the underlay, and works by way of /proc and by paths.
@@ -129,7 +130,10 @@ pub fn assemble(boot: &Boot, user_namespace: Option<BorrowedFd<'_>>) -> Result<A
     rustix::process::fchdir(&underlay).map_err(step("enter the underlay"))?;
     rustix::process::pivot_root(".", ".").map_err(step("change the root"))?;
     unmount(".", UnmountFlags::DETACH).map_err(step("detach the old root"))?;
-    if boot.identity.started_by_root() || boot.plan.backend == Backend::Fuse {
+    if boot.allows_userns {
+        // Only who has the root of the whole mount namespace may make a user namespace.
+        attach_on(&root, &underlay).map_err(step("put the new root over the underlay"))?;
+    } else if boot.identity.started_by_root() || boot.plan.backend == Backend::Fuse {
         cover(&underlay).map_err(step("cover the underlay"))?;
     }
     rustix::process::fchdir(&root).map_err(step("enter the new root"))?;

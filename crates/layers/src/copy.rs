@@ -19,7 +19,7 @@ use rustix::fs::{CWD, FileType};
 use whatif_types::copied::Attributes;
 
 pub use self::attributes::{copy_attributes, copy_looks};
-pub use self::content::fill;
+pub use self::content::{fill, fill_telling};
 pub use self::inventory::Copied;
 pub use self::layer::layer;
 use self::mounted::is_mounted;

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod additions;
+pub mod allotment;
 pub mod assemble;
 pub mod copy;
 pub mod durable;
@@ -19,6 +20,7 @@ pub mod shift;
 mod spares;
 pub mod squash;
 pub mod state_dir;
+pub mod state_place;
 pub mod survey;
 pub mod veil;
 

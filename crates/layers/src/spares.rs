@@ -20,7 +20,7 @@ use rustix::fs::{AtFlags, CWD, unlinkat};
 
 use whatif_types::SandboxId;
 
-use crate::state_dir::{FAREWELL, RECORD, SandboxLock};
+use crate::state_dir::{FAREWELL, NOTHING, RECORD, SandboxLock};
 use crate::{PathError, on, remove};
 
 const MOST: usize = 8;
@@ -110,7 +110,7 @@ pub(crate) fn spent(spares: &Path) -> Vec<(SandboxId, PathBuf)> {
     entries.filter_map(|entry| Some((id(&entry)?, entry.path()))).collect()
 }
 
-/// Leaves `head/` and `work/<tree>/`, a farewell that nobody wrote, all empty, and the place of a record. Fails at the first thing
+/// Leaves `head/`, `nothing/` and `work/<tree>/`, a farewell that nobody wrote, all empty, and the place of a record. Fails at the first thing
 /// that was changed. False: there was no time.
 fn strip(directory: &Path, has_time: &dyn Fn() -> bool) -> Result<bool, PathError> {
     for head in children(&directory.join("head"))? {
@@ -127,7 +127,7 @@ fn strip(directory: &Path, has_time: &dyn Fn() -> bool) -> Result<bool, PathErro
     }
     for entry in children(directory)? {
         match entry.file_name().and_then(|n| n.to_str()) {
-            Some("head" | "work" | RECORD) => {}
+            Some("head" | "work" | NOTHING | RECORD) => {}
             Some(FAREWELL) if fs::metadata(&entry).is_ok_and(|m| m.len() == 0) => {}
             _ => remove_entry(&entry)?,
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! state.db          records
-//! sandboxes/<id>/   head/<tree>  work/<tree>  keeper.sock  logs/
+//! sandboxes/<id>/   head/<tree>  work/<tree>  nothing/  keeper.sock  logs/
 //! layers/<id>/      a frozen head: <tree>/  base/
 //! names/<name>      a link to the directory of a sandbox that runs, so that `exec` need not open the records
 //! pool/<key>/<id>/  sandboxes made beforehand
@@ -21,7 +21,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
@@ -48,8 +48,14 @@ pub(crate) const RECORD: &str = "sandbox.json";
 /// A file that says to the `run` that made a sandbox that another command removes it.
 const UNWANTED: &str = "unwanted";
 
+/// A file whose time says when a sandbox was last used, in its directory.
+const USED: &str = "used";
+
 /// Where a keeper that ends by itself says why, in a sandbox's directory.
 pub const FAREWELL: &str = "farewell";
+
+/// A directory that stays empty, in a sandbox's directory (see `assemble::overlay`).
+pub(crate) const NOTHING: &str = "nothing";
 
 /// Names the layers of an import, in its directory.
 const COMING: &str = "coming.json";
@@ -364,6 +370,19 @@ impl StateDir {
         File::create(directory.join(UNWANTED)).map(drop).map_err(on("mark", directory))
     }
 
+    /// Notes that a sandbox is used now. It only decides which one is taken where none is named, so a full disk is no reason to fail.
+    pub fn mark_used(directory: &Path) {
+        let mark = File::options().write(true).create(true).truncate(false).open(directory.join(USED));
+        let _ = mark.and_then(|mark| mark.set_modified(SystemTime::now()));
+    }
+
+    /// When a sandbox was last used, if that was noted.
+    pub fn last_used(directory: &Path) -> Result<Option<SystemTime>, PathError> {
+        let mark = directory.join(USED);
+        let found = fs::metadata(&mark).or_absent().map_err(on("examine", &mark))?;
+        Ok(found.and_then(|metadata| metadata.modified().ok()))
+    }
+
     pub fn is_unwanted(directory: &Path) -> Result<bool, PathError> {
         let mark = directory.join(UNWANTED);
         absence::exists(&mark).map_err(on("examine", &mark))
@@ -393,6 +412,10 @@ impl StateDir {
     /// What is in `transient/`. Normally nothing.
     pub fn unsettled(&self) -> Result<Vec<Unsettled>, PathError> {
         let path = self.transient();
+        // Each command looks, and to look for anything at all is quicker than to list.
+        if absence::is_empty_dir(&path).is_ok_and(|is_empty| is_empty) {
+            return Ok(Vec::new());
+        }
         let Some(entries) = fs::read_dir(&path).or_absent().map_err(on("list", &path))? else {
             // Deleted by hand. Other directories may have gone with it.
             self.make()?;
@@ -592,10 +615,7 @@ fn check_owner(root: &Path, metadata: &fs::Metadata) -> Result<(), PathError> {
 /// somebody's work.
 #[must_use]
 pub fn is_empty(directory: &Path) -> bool {
-    match fs::read_dir(directory) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
+    absence::is_empty_dir(directory).unwrap_or_else(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 pub(crate) fn make_private(path: &Path) -> Result<(), PathError> {

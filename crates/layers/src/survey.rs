@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
+use whatif_sys::kernel_table;
 use whatif_types::mountinfo::{self, Mount};
 use whatif_types::paths;
 
@@ -43,7 +44,7 @@ const OFTEN_WRITABLE: [&str; 2] = ["/var/tmp", "/usr/local"];
 /// What is mounted now.
 pub fn mounts() -> Result<Vec<Mount>, PathError> {
     let table = Path::new("/proc/self/mountinfo");
-    let text = fs::read(table).map_err(on("read", table))?;
+    let text = kernel_table::read(table).map_err(on("read", table))?;
     mountinfo::parse(&text).map_err(|e| on("understand", table)(std::io::Error::other(e)))
 }
 

@@ -103,6 +103,10 @@ impl World {
             environment: Vec::new(),
             runtime_dir: None,
             measures_head: false,
+            devices: Vec::new(),
+            allows_userns: false,
+            has_allotment: false,
+            counts_sockets: false,
         }
     }
 }

@@ -74,7 +74,7 @@ impl Decision<'_> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' cannot be denied: a path can be written in many ways; deny the host")]
+#[error("'{0}' cannot be denied: the same path can be written in many ways; deny the host")]
 pub struct DenyByPath(Rule);
 
 impl Policy {

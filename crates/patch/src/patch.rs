@@ -149,10 +149,13 @@ fn name(out: &mut Vec<u8>, sign: &[u8], prefix: &[u8], path: Option<&[u8]>) {
 fn hunks(out: &mut dyn io::Write, before: &[u8], after: &[u8]) -> io::Result<()> {
     let edits = edits(before, after);
     let (old, new) = (Text::new(before), Text::new(after));
-    for group in groups(&edits, &old, &new, CONTEXT) {
+    let groups: Vec<_> = groups(&edits, &old, &new, CONTEXT).collect();
+    for (index, group) in groups.iter().enumerate() {
         let mut hunk = Vec::new();
         let [before, after] = group.spans().map(span);
-        line(&mut hunk, &format!("@@ -{before} +{after} @@"));
+        // What follows the place is for readers: those who choose hunks name them by their numbers.
+        let number = if groups.len() > 1 { format!(" hunk {} of {}", index + 1, groups.len()) } else { String::new() };
+        line(&mut hunk, &format!("@@ -{before} +{after} @@{number}"));
         group.each_line(&old, &new, |kind, text| hunk_line(&mut hunk, kind, text));
         out.write_all(&hunk)?;
     }

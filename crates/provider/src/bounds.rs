@@ -6,8 +6,8 @@ use std::path::Path;
 use whatif_cgroup::Group;
 use whatif_keeper::protocol::PassedGroup;
 use whatif_types::boot::KeeperLimits;
-use whatif_types::limits::{Means, Resource};
-use whatif_types::{Enforced, Identity, Limits, SandboxId};
+use whatif_types::limits::{DefaultLimits, Means, Resource};
+use whatif_types::{Enforced, Handle, Identity, Limits, SandboxId, Size};
 
 use crate::Scope;
 
@@ -21,6 +21,12 @@ pub struct Binding<'a> {
     pub identity: Identity,
     /// Whether the caller would rather start anew in a scope than have a limit enforced less strictly.
     pub can_move: bool,
+    /// Whether it gets the default limits where nothing else was asked for.
+    pub guards: bool,
+    /// Memory that these leave to the host, if that was said.
+    pub keep_memory: Option<Size>,
+    /// Of the launched instance.
+    pub keeper: Handle,
 }
 
 /// How limits would be enforced.
@@ -47,22 +53,33 @@ pub struct Bound {
     pub enforced: Vec<Enforced>,
     /// What is left for the keeper to do.
     pub keeper: KeeperLimits,
+    /// The limits that nobody asked for.
+    pub defaults: Option<DefaultLimits>,
+    /// Of this instance alone.
     pub(crate) group: Option<Group>,
+    /// Otherwise the one that its commands share with those of others.
+    pub(crate) shared: Option<Group>,
 }
 
 impl Bound {
     /// How the keeper is to take the descriptors.
     #[must_use]
     pub fn passed(&self) -> Option<PassedGroup> {
-        self.group.as_ref().map(|group| PassedGroup {
+        self.entered().map(|group| PassedGroup {
             entrances: group.entrances().len(),
             meters: group.meters().iter().map(|(meter, _)| *meter).collect(),
+            shared: self.group.is_none(),
         })
+    }
+
+    /// Where its commands go.
+    fn entered(&self) -> Option<&Group> {
+        self.group.as_ref().or(self.shared.as_ref())
     }
 
     /// In the order in which the keeper takes them.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.group.iter().flat_map(|g| g.entrances().iter().chain(g.meters().iter().map(|(_, fd)| fd))).map(AsFd::as_fd)
+        self.entered().into_iter().flat_map(|g| g.entrances().iter().chain(g.meters().iter().map(|(_, fd)| fd))).map(AsFd::as_fd)
     }
 }
 

@@ -38,8 +38,8 @@ pub trait Provider: Debug + Send + Sync {
     /// By what its instances are held still here, tried out.
     fn try_pause(&self) -> Finding;
 
-    /// Which limits can be enforced here for this user, tried out.
-    fn try_limits(&self) -> Vec<Finding>;
+    /// Which limits can be enforced here for this user, tried out, and which there are by default.
+    fn try_limits(&self, identity: Identity) -> Vec<Finding>;
 
     fn capabilities(&self) -> Capabilities;
 
@@ -177,6 +177,8 @@ pub struct Launch<'a> {
     /// Of a mapped one the provider chooses the base.
     pub identity: Identity,
     pub net: NetMode,
+    /// Whether it goes before the rest of the machine if that runs out of memory.
+    pub is_expendable: bool,
     /// Where programs may be kept that it is started with. What is kept there may go at any time.
     pub programs: &'a Path,
 }

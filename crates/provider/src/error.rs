@@ -8,14 +8,22 @@ use whatif_types::explain::kind_of;
 use whatif_types::remedy::{Call, Mention};
 use whatif_types::{Explain, Kind, Remedy, remedy};
 
-use crate::{LimitError, Scope};
+use crate::{LimitError, Obstacle, Scope};
 
 #[derive(Debug, thiserror::Error)]
-#[error("failed to start a keeper: cannot {step}")]
+#[error("{}", .obstacle.as_ref().map_or_else(|| format!("failed to start a keeper: cannot {step}"), |o| format!("no sandbox can be made here: {}", o.what)))]
 pub struct LaunchError {
     pub step: &'static str,
     #[source]
     pub source: std::io::Error,
+    /// Why, if that is known.
+    pub obstacle: Option<Obstacle>,
+}
+
+impl LaunchError {
+    pub(crate) fn at(step: &'static str, source: io::Error) -> Self {
+        Self { step, source, obstacle: None }
+    }
 }
 
 impl Explain for LaunchError {
@@ -28,6 +36,12 @@ impl Explain for LaunchError {
     }
 
     fn remedies(&self) -> Vec<Remedy> {
+        if let Some(Obstacle { fix, .. }) = &self.obstacle {
+            return vec![
+                fix.as_str().into(),
+                "nothing was run: without namespaces and mounts, no backend can keep a command away from your files".into(),
+            ];
+        }
         vec![remedy![Mention(Call::Doctor), " tests each thing a sandbox needs and says how to fix what is missing"]]
     }
 }

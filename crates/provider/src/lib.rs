@@ -20,6 +20,7 @@ pub use self::contract::{
 };
 pub use self::error::{BindError, CheckpointError, LaunchError, RestackError, UnknownProvider};
 pub use self::finding::{Finding, Verdict};
+pub use self::native::{Obstacle, is_container};
 pub use self::paused::{Paused, Pausing};
 pub use self::ports::Ports;
 pub use self::restack::{Finishing, Restacker, Restacking};

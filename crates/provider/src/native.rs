@@ -5,13 +5,16 @@
 mod command_lines;
 mod freezer;
 mod groups;
+mod guarding;
 mod holding;
 mod ids;
 mod instance;
 mod launch;
 mod limit_findings;
 mod limiting;
+mod obstacle;
 mod orphans;
+mod powers;
 mod probe;
 mod program;
 mod restacker;
@@ -22,6 +25,8 @@ use std::path::Path;
 use whatif_cgroup::Found;
 use whatif_types::boot::COMMON_IDS;
 use whatif_types::{Identity, Limits, SandboxId};
+
+pub use self::obstacle::{Obstacle, is_container};
 
 use self::instance::Keeper;
 use crate::{
@@ -43,15 +48,15 @@ impl Provider for Native {
     }
 
     fn probe(&self, uid: u32) -> Probe {
-        probe::probe(uid)
+        probe::probe(uid == 0 && powers::are_roots())
     }
 
     fn try_pause(&self) -> Finding {
         holding::finding()
     }
 
-    fn try_limits(&self) -> Vec<Finding> {
-        limit_findings::all()
+    fn try_limits(&self, identity: Identity) -> Vec<Finding> {
+        limit_findings::all(identity)
     }
 
     /// The kernel has nothing to save a running process with that could be relied on.
@@ -60,7 +65,7 @@ impl Provider for Native {
     }
 
     fn identity_of(&self, uid: u32, gid: u32) -> Identity {
-        if uid == 0 { MAPPED } else { Identity::Own { uid, gid } }
+        if uid == 0 && powers::are_roots() { MAPPED } else { Identity::Own { uid, gid } }
     }
 
     fn supervisor_uid(&self, identity: Identity, reserved_ids: Option<u32>) -> u32 {

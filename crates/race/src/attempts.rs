@@ -10,6 +10,8 @@ mod naming;
 mod scripts;
 mod template;
 
+use std::path::Path;
+
 use whatif_types::experiment::AttemptPlan;
 use whatif_types::text::Text;
 
@@ -56,10 +58,11 @@ impl Wanted {
         drafts.extend(self.scripts.iter().map(|script| Draft::script(Name::Numbered, script)));
         drafts.extend(self.named.iter().map(|(name, script)| Draft::script(Name::Given(name.clone()), script)));
         for patch in &self.patches {
-            drafts.push(Draft::patch(Name::from(patch.name.clone()), &patch.path, patch.content.clone())?);
+            let file = Path::new(&patch.path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            drafts.push(Draft::patch(Name::given_or(patch.name.clone(), [file]), &patch.path, patch.content.clone())?);
         }
         for (name, commit) in &self.reverts {
-            drafts.push(Draft::revert(Name::from(name.clone()), commit)?);
+            drafts.push(Draft::revert(Name::given_or(name.clone(), ["revert".to_owned(), commit.clone()]), commit)?);
         }
         drafts.extend(self.of_the_command()?);
         if drafts.is_empty() {

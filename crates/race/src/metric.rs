@@ -39,7 +39,7 @@ pub enum MetricError {
     Better { text: String },
     #[error("'{name}' cannot be the name of a metric: use letters, digits, '-', '_' and '.', beginning with a letter")]
     Name { name: String },
-    #[error("'{name}' is measured anyway, so no other metric can be called so")]
+    #[error("'{name}' is a built-in metric; choose another name")]
     BuiltIn { name: String },
     #[error("'{pattern}' is not a regular expression: {why}")]
     Regex { pattern: String, why: String },

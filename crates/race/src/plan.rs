@@ -18,33 +18,33 @@ const MOST_REPEATS: u32 = 100;
 pub enum PlanError {
     #[error("there is nothing to race")]
     Nothing,
-    #[error("{count} attempts are too many, {MOST_ATTEMPTS} is the most")]
+    #[error("{count} attempts are too many (at most {MOST_ATTEMPTS})")]
     TooMany { count: usize },
-    #[error("there are two of {what} '{name}'")]
+    #[error("{what} '{name}' is given twice")]
     Twice { what: &'static str, name: String },
-    #[error("'{name}' cannot be the name of an attempt")]
+    #[error("'{name}' is not a valid name for an attempt")]
     Name { name: String },
-    #[error("a check that is empty would pass whatever happens")]
+    #[error("an empty check would always pass")]
     EmptyCheck,
     #[error("checks are repeated 1 to {MOST_REPEATS} times")]
     Repeats,
-    #[error("with no attempt at a time nothing would run")]
+    #[error("with 0 attempts at a time nothing would run")]
     NoJobs,
     #[error("metric '{name}': {source}")]
     Metric { name: String, source: MetricError },
-    #[error("metric '{metric}' reads from a check '{check}' that there is not")]
+    #[error("metric '{metric}' refers to unknown check '{check}'")]
     NoSuchCheck { metric: String, check: String },
-    #[error("metrics are read from what checks print, and there is none")]
+    #[error("metrics are read from the output of checks, and there are no checks")]
     NoChecks,
-    #[error("there is no metric '{metric}' to weigh")]
+    #[error("a weight is given for unknown metric '{metric}'")]
     NoSuchMetric { metric: String, known: Vec<String> },
-    #[error("{weight} is no weight")]
+    #[error("{weight} is not a valid weight")]
     Weight { weight: f64 },
 }
 
 impl Explain for PlanError {
     fn code(&self) -> &'static str {
-        "usage"
+        "invalid_race"
     }
 
     fn kind(&self) -> Kind {
@@ -63,17 +63,15 @@ impl Explain for PlanError {
             Self::Nothing => remedy!["name some attempts: ", Call::RaceAny, ", or write an experiment.toml"],
             Self::TooMany { .. } => "race them in groups".into(),
             Self::Twice { .. } => "give one of them another name".into(),
-            Self::Name { .. } => {
-                format!("letters, digits, '-', '_' and '.'; {} have a meaning of their own", RESERVED.join(", ")).into()
-            }
+            Self::Name { .. } => format!("letters, digits, '-', '_' and '.'; {} are reserved", RESERVED.join(", ")).into(),
             Self::EmptyCheck => remedy!["say what to run: ", Choice::Check(Value::Blank)],
             Self::Repeats => remedy!["choose another number: ", Choice::Repeats("3".into())],
-            Self::NoJobs => "leave it out, or give it a number from 1 on".into(),
+            Self::NoJobs => "leave it out, or use a number of at least 1".into(),
             Self::Metric { .. } => "a regular expression, or $.path.in.json".into(),
             Self::NoSuchCheck { .. } => "name one of the checks".into(),
             Self::NoChecks => remedy!["add one: ", Choice::Check(Value::Blank)],
             Self::NoSuchMetric { known, .. } => format!("there are {}", known.join(", ")).into(),
-            Self::Weight { .. } => "a weight is a number from 0 on".into(),
+            Self::Weight { .. } => "a weight is a number of 0 or more".into(),
         };
         vec![remedy]
     }
@@ -191,19 +189,19 @@ mod tests {
             (|p| p.attempts.clear(), "there is nothing to race"),
             (
                 |p| p.attempts = (0..=MOST_ATTEMPTS).map(|n| attempt(&n.to_string())).collect(),
-                "1001 attempts are too many, 1000 is the most",
+                "1001 attempts are too many (at most 1000)",
             ),
-            (|p| p.attempts[1].name = "a".to_owned(), "there are two of attempt 'a'"),
-            (|p| p.attempts[1].name = "judge".to_owned(), "'judge' cannot be the name of an attempt"),
-            (|p| p.attempts[1].name = "\u{1b}[2J".to_owned(), "'\\u{1b}[2J' cannot be the name of an attempt"),
-            (|p| p.checks.push(a_check("test", "true")), "there are two of check 'test'"),
-            (|p| p.checks.push(a_check("none", " ")), "a check that is empty would pass whatever happens"),
+            (|p| p.attempts[1].name = "a".to_owned(), "attempt 'a' is given twice"),
+            (|p| p.attempts[1].name = "judge".to_owned(), "'judge' is not a valid name for an attempt"),
+            (|p| p.attempts[1].name = "\u{1b}[2J".to_owned(), "'\\u{1b}[2J' is not a valid name for an attempt"),
+            (|p| p.checks.push(a_check("test", "true")), "check 'test' is given twice"),
+            (|p| p.checks.push(a_check("none", " ")), "an empty check would always pass"),
             (|p| p.repeats = 0, "checks are repeated 1 to 100 times"),
-            (|p| p.jobs = Some(0), "with no attempt at a time nothing would run"),
-            (|p| p.metrics[0].check = Some("lint".to_owned()), "metric 'speed' reads from a check 'lint' that there is not"),
-            (|p| p.metrics.push(metric("cpu", "x", None)), "there are two of metric 'cpu'"),
-            (|p| _ = p.weights.insert("sped".to_owned(), 1.0), "there is no metric 'sped' to weigh"),
-            (|p| _ = p.weights.insert("lines".to_owned(), f64::NAN), "NaN is no weight"),
+            (|p| p.jobs = Some(0), "with 0 attempts at a time nothing would run"),
+            (|p| p.metrics[0].check = Some("lint".to_owned()), "metric 'speed' refers to unknown check 'lint'"),
+            (|p| p.metrics.push(metric("cpu", "x", None)), "metric 'cpu' is given twice"),
+            (|p| _ = p.weights.insert("sped".to_owned(), 1.0), "a weight is given for unknown metric 'sped'"),
+            (|p| _ = p.weights.insert("lines".to_owned(), f64::NAN), "NaN is not a valid weight"),
         ];
         for (spoil, expected) in cases {
             let mut plan = good();

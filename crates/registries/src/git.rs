@@ -21,8 +21,7 @@ pub(crate) fn ask(surroundings: &Surroundings<'_>) -> Answers {
     let mut answers = Answers::default();
     let (Some(program), Some(file)) = (surroundings.program("git"), configuration(surroundings.project)) else { return answers };
     if !is_of_owner(&file, surroundings.project) {
-        answers
-            .trouble(format!("{} belongs to somebody else than the project, so its remotes are not used", shown(file.display())));
+        answers.trouble(format!("{} belongs to another user than the project, so its remotes are not used", shown(file.display())));
         return answers;
     }
     let question = || {

@@ -51,7 +51,7 @@ impl Asks {
         Self { state: Mutex::new(State { expected_until, ..State::default() }) }
     }
 
-    /// Whether somebody allows it. No when nobody is there, nobody answers, or too much is asked. A question for which no
+    /// Whether somebody allows it. No when nobody is there, no answer, or too much is asked. A question for which no
     /// connection waits any more is withdrawn: drop this when the client gives up.
     pub(crate) async fn ask(&self, host: &Host, port: u16) -> bool {
         let Some(mut waiting) = self.question(host, port) else { return false };

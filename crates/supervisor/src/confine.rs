@@ -56,7 +56,7 @@ pub(crate) fn confine(policy_directory: BorrowedFd<'_>, descriptors: BorrowedFd<
     landlock::confine_to_reading(&all)?;
 
     // 7. System calls: no other programs, no other kinds of sockets, none of the kernel's rarely used parts.
-    Filter::build().install()?;
+    Filter::build(None).install()?;
     supervisor_filter::install()?;
 
     // 8. Memory and descriptors are not for other processes of the same user, which those in the sandbox are. (Last: a change of

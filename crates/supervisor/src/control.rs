@@ -64,7 +64,7 @@ impl Conversation<'_> {
             let reply = match serde_json::from_slice(&line) {
                 Ok(Said::Operation(Operation::Asks)) => return self.hold_asking().await,
                 Ok(Said::Operation(operation)) => self.carry_out(operation),
-                Ok(Said::Answer { .. }) => Reply::failed("nobody has asked"),
+                Ok(Said::Answer { .. }) => Reply::failed("no such question is open"),
                 Err(error) => Reply::failed(format!("malformed: {error}")),
             };
             self.lines.send(&reply).await?;

@@ -53,7 +53,7 @@ pub(crate) async fn dial(supervisor: &Supervisor, host: &Host, port: u16, only: 
             },
         }
     });
-    outcome.await.unwrap_or_else(|_| Err(DialError::Failed("nobody answers".to_owned())))
+    outcome.await.unwrap_or_else(|_| Err(DialError::Failed("no answer".to_owned())))
 }
 
 async fn to_address(supervisor: &Supervisor, address: IpAddr, port: u16) -> Result<Dialled, DialError> {
@@ -118,7 +118,7 @@ async fn first_of(supervisor: &Supervisor, addresses: &[IpAddr], port: u16) -> R
                 return Ok(Dialled { stream, address: Some(*address) });
             }
             Ok(Err(error)) => failure = format!("{address}: {}", in_words(&error)),
-            Err(_) => failure = format!("{address}: nobody answers"),
+            Err(_) => failure = format!("{address}: no answer"),
         }
     }
     Err(DialError::Failed(failure))
@@ -143,7 +143,7 @@ fn in_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => "there is no way there".to_owned(),
-        io::ErrorKind::TimedOut => "nobody answers".to_owned(),
+        io::ErrorKind::TimedOut => "no answer".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -13,9 +13,11 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use whatif_types::network::{Event, EventKind, Protocol};
 
 use crate::accept;
 use crate::dial::prepare;
+use crate::log::now_ms;
 use crate::relay::{self, Traffic, end_well, reset};
 use crate::supervisor::Supervisor;
 
@@ -69,7 +71,10 @@ pub(crate) fn add(supervisor: &Arc<Supervisor>, descriptor: OwnedFd, inside: u16
 
 /// From outside to a server inside. Who comes in is no decision of the rules, which are about what goes out.
 async fn carry_in(supervisor: Arc<Supervisor>, outside: TcpStream, inside: u16) {
-    let Some(server) = connect_inside(&supervisor, inside).await else { return reset(&outside) };
+    let Some(server) = connect_inside(&supervisor, inside).await else {
+        supervisor.log.record(nobody_listens(&supervisor, inside));
+        return reset(&outside);
+    };
     prepare(&server, supervisor.connections.buffer());
     let (traffic, has_half_ended) = (Traffic::default(), AtomicBool::new(false));
     let up = async {
@@ -92,6 +97,26 @@ async fn carry_in(supervisor: Arc<Supervisor>, outside: TcpStream, inside: u16) 
             reset(&outside);
             reset(&server);
         }
+    }
+}
+
+/// A client cannot tell this from a network that does not work, so it is recorded.
+fn nobody_listens(supervisor: &Supervisor, inside: u16) -> Event {
+    Event {
+        at_ms: now_ms(),
+        id: supervisor.log.next_id(),
+        kind: EventKind::Failed,
+        protocol: Protocol::Tcp,
+        host: "localhost".to_owned(),
+        port: Some(inside),
+        address: None,
+        allowed: true,
+        because: "nothing in the sandbox listens on this published port".to_owned(),
+        hint: None,
+        who: None,
+        sent: 0,
+        received: 0,
+        repeats: 0,
     }
 }
 

@@ -6,8 +6,10 @@
 
 use std::fs::{self, Metadata};
 use std::io;
+use std::mem::MaybeUninit;
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 /// An error that may mean that nothing is there.
@@ -73,9 +75,35 @@ pub fn is_dir(path: &Path) -> io::Result<bool> {
     fs::metadata(path).or_absent().map(|found| found.is_some_and(|f| f.is_dir()))
 }
 
+/// Whether nothing is in a directory. One that is not there is an error.
+pub fn is_empty_dir(path: &Path) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))?;
+    let mut space = [MaybeUninit::uninit(); 512];
+    let mut entries = RawDir::new(directory, &mut space);
+    while let Some(entry) = entries.next() {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_directory_is_told_from_one_that_is_not_there() {
+        let directory = std::env::temp_dir().join(format!("whatif-empty-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        assert!(is_empty_dir(&directory).unwrap());
+        fs::write(directory.join("file"), "").unwrap();
+        assert!(!is_empty_dir(&directory).unwrap());
+        assert!(is_empty_dir(&directory.join("file")).unwrap_err().means_absent(), "it is no directory");
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(is_empty_dir(&directory).unwrap_err().means_absent());
+    }
 
     #[test]
     fn only_a_missing_name_is_absence() {

@@ -57,6 +57,13 @@ pub(crate) enum Test {
         then: Verdict,
         rest: Box<Test>,
     },
+    /// `argument` is none of `values`: this verdict; else go on with `rest`.
+    Unless {
+        argument: u32,
+        values: Vec<u32>,
+        then: Verdict,
+        rest: Box<Test>,
+    },
     /// `argument` equals `value` and `second` equals `second_value`: allow; else go on with `rest`.
     BothEqual {
         argument: u32,
@@ -148,6 +155,16 @@ fn ask(test: &Test) -> Vec<sock_filter> {
             code.extend(ask(rest));
             code
         }
+        Test::Unless { argument, values, then, rest } => {
+            let mut code = vec![load(*argument)];
+            // Each match jumps over the comparisons that are left and over the verdict.
+            for (value, to_rest) in values.iter().zip((1..=values.len() as u8).rev()) {
+                code.push(jump(JUMP_EQUAL, *value, to_rest, 0));
+            }
+            code.push(statement(RETURN, then.code()));
+            code.extend(ask(rest));
+            code
+        }
         Test::BothEqual { argument, value, second, second_value, rest } => {
             let mut code = vec![
                 load(*argument),
@@ -217,5 +234,27 @@ mod tests {
         assert_eq!(run(&program, 7, 0, [16, 3, 9, 0, 0, 0]), otherwise.code());
         assert_eq!(run(&program, 7, 0, [2, 0, 9, 0, 0, 0]), allow);
         assert_eq!(run(&program, 7, 0, [40, 0, 0, 0, 0, 0]), otherwise.code());
+    }
+
+    #[test]
+    fn every_argument_can_have_a_list() {
+        let [own, leave] = [1000, u32::MAX];
+        let then = Verdict::Errno(1);
+        let last = Test::Equals { argument: 2, table: vec![(own, Verdict::Allow), (leave, Verdict::Allow)], otherwise: then };
+        let chown = Test::Unless { argument: 1, values: vec![own, leave], then, rest: Box::new(last) };
+        let program = program(7, None, &[(0, Decision::Ask(chown))]);
+        for (user, group, is_allowed) in [
+            (own, own, true),
+            (own, leave, true),
+            (leave, own, true),
+            (leave, leave, true),
+            (0, own, false),
+            (own, 0, false),
+            (leave, 0, false),
+            (0, leave, false),
+        ] {
+            let verdict = if is_allowed { Verdict::Allow } else { then };
+            assert_eq!(run(&program, 7, 0, [0, user, group, 0, 0, 0]), verdict.code(), "{user}:{group}");
+        }
     }
 }

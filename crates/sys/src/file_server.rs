@@ -43,7 +43,7 @@ const DENIED: &[libc::c_long] = &[
 pub fn confine(command: &mut Command, inherited: BorrowedFd<'_>) {
     let number = inherited.as_raw_fd();
     let denied = DENIED.iter().map(|number| (*number, Decision::Plain(Verdict::Errno(libc::EPERM))));
-    let filters = [seccomp::filter(), compile(&ranges(&denied.collect::<BTreeMap<_, _>>()))];
+    let filters = [seccomp::filter(None), compile(&ranges(&denied.collect::<BTreeMap<_, _>>()))];
     let give_up = move || -> io::Result<()> {
         // 1. No descriptor of the keeper's.
         // SAFETY: marks descriptors of this child only.

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::process::{Pid, Signal, Uid, WaitOptions, kill_process, waitpid};
@@ -21,14 +22,14 @@ pub struct Holder {
     pidfd: OwnedFd,
     user_namespace: OwnedFd,
     /// The task runs on this; it must not be freed before the task is gone.
-    _stack: Box<[u8]>,
+    _stack: Box<[MaybeUninit<u8>]>,
 }
 
 impl Holder {
     /// Starts the task and gives its user namespace this map, of uids and of gids. What is used up in the namespace is counted for
     /// `owner`, too.
     pub fn start(map: &str, owner: u32) -> io::Result<Self> {
-        let mut stack = vec![0_u8; STACK_SIZE].into_boxed_slice();
+        let mut stack = Box::<[u8]>::new_uninit_slice(STACK_SIZE);
         // It shares our table of descriptors: a copy would keep open what other threads close meanwhile, and their locks held.
         let flags = libc::CLONE_VM
             | libc::CLONE_FILES

@@ -17,6 +17,9 @@ const STACK_SIZE: usize = 64 * 1024;
 const MOST_PASSED: usize = 16;
 const LAST_CAPABILITY: libc::c_ulong = 63;
 
+/// Adds so many thousandths of the machine's memory to what a process uses when the kernel chooses which one to kill.
+const EXPENDABLE: &CStr = c"300";
+
 /// The first of the passed descriptors has this number in the keeper, the others follow.
 pub const FIRST_PASSED: RawFd = 3;
 
@@ -30,6 +33,8 @@ pub struct Start<'a> {
     pub passed: &'a [BorrowedFd<'a>],
     /// For an ordinary user: the lines for `uid_map` and `gid_map` of a new user namespace.
     pub own_user_namespace: Option<(&'a CStr, &'a CStr)>,
+    /// What it runs goes before the rest of the machine if that runs out of memory.
+    pub is_expendable: bool,
 }
 
 /// The file to execute.
@@ -87,7 +92,8 @@ pub fn start(start: &Start<'_>) -> Result<Started, StartError> {
     let argv: Vec<*const libc::c_char> = start.arguments.iter().map(|a| a.as_ptr()).chain([std::ptr::null()]).collect();
     let dev_null = std::fs::File::options().read(true).write(true).open("/dev/null").map_err(|e| StartError::new(0, e))?;
     let mut shared = Shared { start, argv: argv.as_ptr(), dev_null: dev_null.as_raw_fd(), limits: None, failed_step: 0, errno: 0 };
-    let mut stack = vec![0_u8; STACK_SIZE];
+    // Most of it is never touched.
+    let mut stack = Box::<[u8]>::new_uninit_slice(STACK_SIZE);
     let mut flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::SIGCHLD;
     if start.own_user_namespace.is_some() {
         flags |= libc::CLONE_NEWUSER;
@@ -178,6 +184,11 @@ fn become_keeper(shared: &Shared<'_>) -> Result<std::convert::Infallible, (Step,
         write_file(c"/proc/self/setgroups", c"deny").map_err(at(Step::MapIds))?;
         write_file(c"/proc/self/uid_map", uid_map).map_err(at(Step::MapIds))?;
         write_file(c"/proc/self/gid_map", gid_map).map_err(at(Step::MapIds))?;
+    }
+
+    // While its file is still ours to write. Where that is forbidden, the kernel chooses as it always does.
+    if shared.start.is_expendable {
+        let _ = write_file(c"/proc/self/oom_score_adj", EXPENDABLE);
     }
 
     // 3. Execute through a read-only mount of the program: whoever gets hold of `/proc/<pid>/exe` inside cannot write to it.

@@ -80,6 +80,17 @@ pub fn confine_to(reach: Reach<'_>) -> io::Result<u32> {
     Ok(abi)
 }
 
+/// Confines signals and abstract sockets of the calling thread and its descendants, and nothing else: whoever is confined in its files
+/// may mount nothing, not even in a namespace of its own. Needs `no_new_privs`. Returns the ABI in force, 0 where the kernel cannot.
+pub fn confine_scopes() -> io::Result<u32> {
+    let abi = abi();
+    if abi < 6 {
+        return Ok(0);
+    }
+    restrict(&forbidden(0, abi)?)?;
+    Ok(abi)
+}
+
 /// Confines the calling thread, and every thread it will start, to reading beneath these directories. Descriptors that are open
 /// stay what they are. Needs `no_new_privs`. Returns the ABI in force, 0 where the kernel has none.
 pub fn confine_to_reading(readable: &[BorrowedFd<'_>]) -> io::Result<u32> {

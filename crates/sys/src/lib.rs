@@ -5,6 +5,8 @@
 
 pub mod absence;
 pub mod access_list;
+pub mod allocation;
+pub mod arena;
 mod bpf;
 pub mod byte_lock;
 pub mod capabilities;
@@ -19,6 +21,7 @@ pub mod filesystem_ids;
 pub mod holder;
 pub mod inherited;
 pub mod keeper;
+pub mod kernel_table;
 pub mod landlock;
 pub mod last_words;
 pub mod loopback;
@@ -33,14 +36,17 @@ pub mod peer;
 pub mod process;
 pub mod program;
 pub mod programs;
+pub mod quota;
 pub mod random;
 mod raw;
 pub mod run_to_end;
+pub mod scheduling;
 pub mod seccomp;
 pub mod settings;
 pub mod shares;
 pub mod signals;
 pub mod supervisor_filter;
+pub mod trial;
 pub mod unsent;
 pub mod wait;
 

@@ -9,20 +9,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::children;
+use crate::{children, scheduling};
 
 /// Held by a descriptor, so that nothing done to it can reach another process that was given its number since.
 #[derive(Debug)]
 pub struct Process {
     pid: Pid,
     pidfd: OwnedFd,
+    /// Its number is its own as long as nobody has collected it.
+    is_child: bool,
 }
 
 impl Process {
     /// One that we have just started.
     #[must_use]
     pub fn started(pid: Pid, pidfd: OwnedFd) -> Self {
-        Self { pid, pidfd }
+        Self { pid, pidfd, is_child: true }
     }
 
     /// The one that serves `subject` as what `command` says. A number may have changed hands, or mean another process in another PID
@@ -31,7 +33,7 @@ impl Process {
     pub fn find(number: u32, command: &str, subject: &str) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        (subject_of(pid, command)? == subject).then_some(Self { pid, pidfd })
+        (subject_of(pid, command)? == subject).then_some(Self { pid, pidfd, is_child: false })
     }
 
     /// All that play this part, and whom they serve. One that cannot be looked at is none of them.
@@ -42,7 +44,7 @@ impl Process {
             subject_of(pid, command)?;
             let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
             // Again: only now it is certain that the number is that of what is held.
-            Some((Self { pid, pidfd }, subject_of(pid, command)?))
+            Some((Self { pid, pidfd, is_child: false }, subject_of(pid, command)?))
         })
     }
 
@@ -69,6 +71,9 @@ impl Process {
 
     /// One that is gone needs no signal.
     pub fn kill(&self) {
+        if self.is_child {
+            scheduling::do_not_preempt(self.pid);
+        }
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 

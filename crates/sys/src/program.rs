@@ -8,15 +8,29 @@ use std::io::Write;
 use crate::signals;
 
 /// Makes a function the `main` of a program. It returns the exit code.
+///
+/// `memory` is how many bytes come from an arena; `at_once` how much of that, and of the stack, is going to be needed in any case.
 #[macro_export]
 macro_rules! program {
-    ($main:path) => {
+    ($main:path, memory: $memory:expr, at_once: $at_once:expr) => {
+        #[cfg(not(test))]
+        #[global_allocator]
+        static MEMORY: $crate::arena::Arena<{ $memory }> = $crate::arena::Arena::new();
+
         #[cfg(not(test))]
         #[unsafe(no_mangle)]
         extern "C" fn main(_count: i32, _words: *const *const std::ffi::c_char) -> i32 {
+            $crate::memory::populate(MEMORY.range($at_once.arena), $at_once.stack);
             $crate::program::run($main)
         }
     };
+}
+
+/// Bytes that a program touches whatever it does.
+#[derive(Clone, Copy, Debug)]
+pub struct AtOnce {
+    pub arena: usize,
+    pub stack: usize,
 }
 
 /// Called once, by `main`.

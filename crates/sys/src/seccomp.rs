@@ -31,6 +31,15 @@ const IOPRIO_WHO_USER: u32 = 3;
 const NEW_NAMESPACES: u32 = 0x7E02_0000;
 const NEW_TIME_NAMESPACE: u32 = 0x80;
 
+/// Changes nothing and returns what is set.
+const TELL_PERSONALITY: u32 = u32::MAX;
+/// `PER_LINUX32`, `UNAME26` and, for debuggers, `ADDR_NO_RANDOMIZE`: they are about the caller and what it executes, which gains
+/// nothing by an execution here. All else is denied: `READ_IMPLIES_EXEC`, `MMAP_PAGE_ZERO`, the personalities of other systems.
+const HARMLESS_PERSONALITY: u32 = 0x8 | 0x2_0000 | 0x4_0000;
+
+/// "No change" in place of a user or a group.
+const LEAVE_ID: u32 = u32::MAX;
+
 /// `F_SETDELEG` of Linux 6.19: a lease by another name.
 const SET_DELEGATION: u32 = 1040;
 
@@ -108,6 +117,25 @@ const DENIED_HERE: &[libc::c_long] = &[
 #[cfg(target_arch = "aarch64")]
 const DENIED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
 
+/// What makes a namespace, and what needs capabilities that its maker has in it.
+const FOR_NAMESPACES: &[libc::c_long] = &[
+    libc::SYS_clone,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+];
+
 /// Answered as if the kernel had never heard of them, so that programs use what they used before.
 const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_io_uring_setup,
@@ -127,10 +155,27 @@ const UNKNOWN: &[libc::c_long] = &[
 #[derive(Debug)]
 pub struct Filter(Vec<libc::sock_filter>);
 
+/// The user and the group of a sandbox that has no other ids.
+#[derive(Clone, Copy, Debug)]
+pub struct OnlyIds {
+    pub uid: u32,
+    pub gid: u32,
+}
+
 impl Filter {
+    /// `only` where the user namespace maps nothing else.
     #[must_use]
-    pub fn build() -> Self {
-        Self(filter())
+    pub fn build(only: Option<OnlyIds>) -> Self {
+        Self(filter(only))
+    }
+
+    /// One with which further user namespaces can be made. Whatever the makers of one may do in it is left to the kernel, which
+    /// asks for capabilities that nobody has in the sandbox's own. Ids that are unknown here may be known there.
+    #[must_use]
+    pub fn with_namespaces() -> Self {
+        let mut decisions = decisions(None);
+        decisions.retain(|number, _| !FOR_NAMESPACES.contains(number));
+        Self(covering(&decisions))
     }
 
     /// For the calling thread and everything it will start. Needs `no_new_privs`.
@@ -147,7 +192,17 @@ pub(crate) fn enforce(filter: &[libc::sock_filter]) -> io::Result<()> {
     Ok(())
 }
 
-pub(crate) fn filter() -> Vec<libc::sock_filter> {
+pub(crate) fn filter(only: Option<OnlyIds>) -> Vec<libc::sock_filter> {
+    covering(&decisions(only))
+}
+
+fn covering(decisions: &BTreeMap<libc::c_long, Decision>) -> Vec<libc::sock_filter> {
+    let mut ranges = ranges(decisions);
+    ranges.push((NEWEST_KNOWN as u32 + 1, Decision::Plain(Verdict::Errno(libc::ENOSYS))));
+    compile(&ranges)
+}
+
+fn decisions(only: Option<OnlyIds>) -> BTreeMap<libc::c_long, Decision> {
     let mut decisions: BTreeMap<libc::c_long, Decision> = BTreeMap::new();
     for number in DENIED.iter().chain(DENIED_HERE) {
         decisions.insert(*number, Decision::Plain(Verdict::Errno(libc::EPERM)));
@@ -157,9 +212,8 @@ pub(crate) fn filter() -> Vec<libc::sock_filter> {
     }
     decisions.extend(questions().map(|(number, test)| (number, Decision::Ask(test))));
     decisions.extend(questions_about_the_keeper().map(|(number, test)| (number, Decision::Ask(test))));
-    let mut ranges = ranges(&decisions);
-    ranges.push((NEWEST_KNOWN as u32 + 1, Decision::Plain(Verdict::Errno(libc::ENOSYS))));
-    compile(&ranges)
+    decisions.extend(only.into_iter().flat_map(questions_about_ids).map(|(number, test)| (number, Decision::Ask(test))));
+    decisions
 }
 
 /// The filter for this machine.
@@ -206,10 +260,11 @@ fn questions() -> [(libc::c_long, Test); 8] {
         ),
         (
             libc::SYS_personality,
-            Test::Equals {
+            Test::When {
                 argument: 0,
-                table: [0, 8, 0x2_0000, 0x2_0008, u32::MAX].map(|persona| (persona, Verdict::Allow)).to_vec(),
-                otherwise: denied,
+                value: TELL_PERSONALITY,
+                then: Verdict::Allow,
+                rest: Box::new(Test::AnyBit { argument: 0, mask: !HARMLESS_PERSONALITY, then: denied, otherwise: Verdict::Allow }),
             },
         ),
         (
@@ -247,6 +302,55 @@ fn questions_about_the_keeper() -> [(libc::c_long, Test); 7] {
     ]
 }
 
+/// Calls that take users and groups, with the arguments that are some. To ids that its user namespace does not know the kernel says
+/// "invalid argument", which programs take for a mistake of theirs. Outside, the same user would be told that it is not permitted.
+///
+/// This is decided before the kernel looks for the file, so a file that is missing is "not permitted" too.
+fn questions_about_ids(only: OnlyIds) -> impl Iterator<Item = (libc::c_long, Test)> {
+    let denied = Verdict::Errno(libc::EPERM);
+    ID_ARGUMENTS.iter().map(move |(number, arguments)| {
+        let values = |id: Id| match id {
+            Id::User => [only.uid, LEAVE_ID],
+            Id::Group => [only.gid, LEAVE_ID],
+        };
+        let (first, rest) = arguments.split_first().expect("each of them takes an id");
+        let of_one = |(argument, id): &(u32, Id)| Test::Equals {
+            argument: *argument,
+            table: values(*id).map(|value| (value, Verdict::Allow)).to_vec(),
+            otherwise: denied,
+        };
+        let test = rest.iter().fold(of_one(first), |test, (argument, id)| Test::Unless {
+            argument: *argument,
+            values: values(*id).to_vec(),
+            then: denied,
+            rest: Box::new(test),
+        });
+        (*number, test)
+    })
+}
+
+#[derive(Clone, Copy)]
+enum Id {
+    User,
+    Group,
+}
+
+/// `setgroups` and `setfsuid` need nothing: the former is denied in such a namespace, the latter never fails.
+const ID_ARGUMENTS: &[(libc::c_long, &[(u32, Id)])] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chown, &[(1, Id::User), (2, Id::Group)]),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_lchown, &[(1, Id::User), (2, Id::Group)]),
+    (libc::SYS_fchown, &[(1, Id::User), (2, Id::Group)]),
+    (libc::SYS_fchownat, &[(2, Id::User), (3, Id::Group)]),
+    (libc::SYS_setuid, &[(0, Id::User)]),
+    (libc::SYS_setgid, &[(0, Id::Group)]),
+    (libc::SYS_setreuid, &[(0, Id::User), (1, Id::User)]),
+    (libc::SYS_setregid, &[(0, Id::Group), (1, Id::Group)]),
+    (libc::SYS_setresuid, &[(0, Id::User), (1, Id::User), (2, Id::User)]),
+    (libc::SYS_setresgid, &[(0, Id::Group), (1, Id::Group), (2, Id::Group)]),
+];
+
 /// Turns single numbers into ranges that cover everything from 0 up.
 pub(crate) fn ranges(decisions: &BTreeMap<libc::c_long, Decision>) -> Vec<(u32, Decision)> {
     let mut ranges: Vec<(u32, Decision)> = Vec::with_capacity(decisions.len() * 2 + 2);
@@ -268,7 +372,8 @@ mod tests {
 
     #[test]
     fn the_filter_is_within_the_kernels_limit() {
-        assert!(filter().len() < 4096, "{} instructions", filter().len());
+        let filter = filter(Some(OnlyIds { uid: 1000, gid: 1000 }));
+        assert!(filter.len() < 4096, "{} instructions", filter.len());
     }
 
     #[test]

@@ -109,7 +109,7 @@ mod tests {
     fn threads_and_internet_sockets_are_left_and_nothing_to_run_others_with() {
         let outcome = std::thread::spawn(|| {
             rustix::thread::set_no_new_privs(true).unwrap();
-            crate::seccomp::Filter::build().install().unwrap();
+            crate::seccomp::Filter::build(None).install().unwrap();
             install().unwrap();
             let thread = std::thread::spawn(|| 7).join().unwrap();
             let program = std::process::Command::new("/bin/true").status().map_err(|error| error.raw_os_error());

@@ -96,6 +96,21 @@ impl Work {
     }
 }
 
+/// A device of the machine that the sandbox was granted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Where it is inside, below `/dev`.
+    #[serde(with = "text::path")]
+    pub path: PathBuf,
+    /// Where it is outside. No link leads there.
+    #[serde(with = "text::path")]
+    pub real: PathBuf,
+    pub major: u32,
+    pub minor: u32,
+    /// What the one outside allows to whom.
+    pub mode: u32,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Boot {
     pub version: u32,
@@ -116,6 +131,12 @@ pub struct Boot {
     pub masks: Masks,
     pub plan: Plan,
     pub identity: Identity,
+    /// Besides those that every sandbox has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<Device>,
+    /// Whether user namespaces may be made inside.
+    #[serde(default)]
+    pub allows_userns: bool,
     pub net: NetMode,
     /// Ports of the host's loopback that can be reached at the same port inside.
     #[serde(default)]
@@ -125,9 +146,15 @@ pub struct Boot {
     /// Where `/run/user/<uid>` or its like must exist inside.
     #[serde(with = "text::optional_path")]
     pub runtime_dir: Option<PathBuf>,
-    /// Whether the keeper will measure the head.
+    /// Whether the room in the head is limited.
     #[serde(default)]
     pub measures_head: bool,
+    /// Whether the file system itself holds the head to its limits. Otherwise the keeper measures it.
+    #[serde(default)]
+    pub has_allotment: bool,
+    /// Whether the keeper may have to count what lies in sockets.
+    #[serde(default)]
+    pub counts_sockets: bool,
 }
 
 /// What the keeper sees to itself. What a control group does is not here.
@@ -148,6 +175,17 @@ pub struct KeeperLimits {
     pub ends_at_ms: Option<u64>,
     /// How long it may be without a command.
     pub idle_ms: Option<u64>,
+    /// Memory that the host keeps, where no control group sees to that.
+    pub host_memory: Option<HostMemory>,
+}
+
+/// By looking at the machine, and at the processes only when they may be the reason. In bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostMemory {
+    /// What the sandbox may use.
+    pub limit: u64,
+    /// What stays with the host.
+    pub kept: u64,
 }
 
 /// How much may be changed.
@@ -156,6 +194,8 @@ pub struct KeeperLimits {
 pub struct Room {
     pub bytes: Option<u64>,
     pub files: Option<u64>,
+    /// The file system sees to that, and nobody needs to look.
+    pub is_exact: bool,
     /// What the frozen layers under the head take of it.
     pub frozen_bytes: u64,
     pub frozen_files: u64,
@@ -163,8 +203,8 @@ pub struct Room {
 
 impl Room {
     #[must_use]
-    pub fn is_limited(&self) -> bool {
-        self.bytes.is_some() || self.files.is_some()
+    pub fn is_watched(&self) -> bool {
+        !self.is_exact && (self.bytes.is_some() || self.files.is_some())
     }
 }
 
@@ -225,4 +265,7 @@ pub struct Protection {
     /// Read-only places that could not be shown through an overlay, with the reason: pipes, sockets and locks there are the host's.
     #[serde(default, with = "text::explained_paths")]
     pub shared: Vec<(PathBuf, String)>,
+    /// What the kernel shows of itself that is not the sandbox's own but the one around it, read-only, with the reason.
+    #[serde(default, with = "text::explained_paths", skip_serializing_if = "Vec::is_empty")]
+    pub borrowed: Vec<(PathBuf, String)>,
 }

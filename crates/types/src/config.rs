@@ -10,11 +10,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::grants::Grants;
+use crate::limits::Then;
 use crate::{Backend, Limits, mask};
 
 pub use self::apply::{ApplyRules, AutoApprove, Check, CommitRules, PolicyRules, Rejected, Times};
 pub use self::disk::{DiskRules, Size};
-pub use self::gc::{Ending, GcRules};
+pub use self::gc::{Ending, GcRules, Unused};
 pub use self::network::{NetworkRules, ProjectNetwork};
 
 /// `$XDG_CONFIG_HOME/whatif/config.toml`.
@@ -31,8 +33,11 @@ pub struct UserConfig {
     pub commit: CommitRules,
     pub snapshots: SnapshotRules,
     pub disk: DiskRules,
+    pub memory: MemoryRules,
     pub gc: GcRules,
     pub pool: PoolRules,
+    /// What every new sandbox is granted. A project has no such key.
+    pub grants: Grants,
     pub limits: Limits,
     /// Limits by name, for `--limits NAME`.
     pub profiles: BTreeMap<String, Limits>,
@@ -63,6 +68,9 @@ pub struct FileRules {
     /// Paths the project asks to mask; nothing overrules that.
     #[serde(skip)]
     pub masked_by_project: Vec<String>,
+    /// Credentials of whatif itself; nothing overrules that.
+    #[serde(skip)]
+    pub own_credentials: Vec<String>,
     /// An ordinary user's further trees to make copy-on-write.
     pub writable: Vec<PathBuf>,
 }
@@ -78,6 +86,13 @@ pub struct LayerRules {
 pub struct DiffRules {
     /// Patterns, as in `.gitignore`, of changes to count rather than list.
     pub ignore: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemoryRules {
+    /// What sandboxes leave to the host, unless they have a limit on memory of their own.
+    pub keep_free: Option<Size>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,7 +210,8 @@ impl UserConfig {
         ])?;
         let all = self.profiles.values().chain([&self.limits]);
         all.clone().try_for_each(Limits::check)?;
-        let unknown = self.limits.preset.iter().find(|name| !self.profiles.contains_key(*name) && Limits::preset(name).is_none());
+        let mut named = self.limits.preset.iter().filter(|name| *name != Limits::OFF);
+        let unknown = named.find(|name| !self.profiles.contains_key(*name) && Limits::preset(name).is_none());
         let groundless = self.profiles.values().filter_map(|p| p.preset.as_ref()).find(|name| Limits::preset(name).is_none());
         match unknown.or(groundless) {
             Some(name) => Err(format!("there are no limits called '{}'; known: small, medium, large", name.escape_debug())),
@@ -206,6 +222,14 @@ impl UserConfig {
     /// Adds what the project asks for. A project that would loosen anything is refused, not ignored.
     pub fn tightened_by(mut self, project: &ProjectConfig) -> Result<Self, ProjectLoosens> {
         self.network.tighten(&project.network)?;
+        let looser = [
+            // Changes would be lost that the user did not want to lose.
+            (project.limits.then == Some(Then::Remove), "limits.then = \"remove\""),
+            (project.limits.are_off(), "limits.preset = \"none\""),
+        ];
+        if let Some((_, key)) = looser.into_iter().find(|(is_looser, _)| *is_looser) {
+            return Err(ProjectLoosens { key: key.to_owned() });
+        }
         self.environment.dropped_by_project.clone_from(&project.environment.drop);
         self.files.masked_by_project.clone_from(&project.files.mask);
         self.limits_of_project.clone_from(&project.limits);
@@ -244,6 +268,21 @@ mod tests {
             ..ProjectConfig::default()
         };
         assert!(UserConfig::default().tightened_by(&loosening).is_err());
+    }
+
+    #[test]
+    fn a_project_cannot_have_changes_removed_and_not_turn_limits_off() {
+        let tightened = |limits: Limits| {
+            let project = ProjectConfig { limits, ..ProjectConfig::default() };
+            UserConfig::default().tightened_by(&project).map_err(|told| told.to_string())
+        };
+        for (limits, key) in [
+            (Limits { then: Some(Then::Remove), ..Limits::none() }, "limits.then = \"remove\""),
+            (Limits { preset: Some(Limits::OFF.to_owned()), ..Limits::none() }, "limits.preset = \"none\""),
+        ] {
+            assert_eq!(tightened(limits), Err(format!("the project's .whatif.toml sets {key}, but a project may only tighten")));
+        }
+        assert!(tightened(Limits { then: Some(Then::Stop), ..Limits::none() }).is_ok());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Everything is carried except what looks like a secret (by name or by the shape of its value), what points at a host
 //! service, and what belongs to this program. What was dropped is always listed.
 
+mod values;
 mod words;
 
 use std::borrow::Cow;
@@ -16,21 +17,27 @@ static SECRET_WORDS: Words = Words::of(&[
     "SECRET",
     "PASSWORD",
     "PASSWD",
-    "PASSPHRASE",
+    "PHRASE",
     "CREDENTIAL",
     "APIKEY",
     "API_KEY",
     "ACCESS_KEY",
+    "ACCESS_CODE",
+    "WEBHOOK",
     "PRIVATE",
     "COOKIE",
     "BEARER",
     "KEYRING",
-    "_PAT",
 ]);
 static SECRET_PREFIXES: Words =
     Words::of(&["AWS_", "GITHUB_", "GH_", "GITLAB_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "VAULT_", "DIGITALOCEAN_"]);
-const SECRET_SUFFIXES: [&str; 7] = ["_KEY", "_AUTH", "_DSN", "PASS", "_PWD", "_CREDS", "_SIGNATURE"];
-const SECRET_NAMES: [&str; 8] = ["DATABASE_URL", "REDIS_URL", "MONGODB_URI", "MONGO_URL", "AMQP_URL", "PGPASSFILE", "KEY", "PASS"];
+const SECRET_SUFFIXES: [&str; 4] = ["PASS", "_PWD", "_SIGNATURE", "_LOGIN"];
+/// Whole parts of a name, between underscores.
+const SECRET_PARTS: [&str; 14] =
+    ["KEY", "KEYS", "KEYSTRING", "AUTH", "CRED", "CREDS", "DSN", "P12", "PAT", "PFX", "PSK", "PW", "SAS", "SIG"];
+/// What Bundler is told about hosts and gems and is no credential. Under the name of a host itself it finds who signs in there.
+const BUNDLER_SETTINGS: [&str; 3] = ["BUILD__", "LOCAL__", "MIRROR__"];
+const SECRET_NAMES: [&str; 6] = ["DATABASE_URL", "REDIS_URL", "MONGODB_URI", "MONGO_URL", "AMQP_URL", "PGPASSFILE"];
 
 /// Handles to services of the desktop and the session; what they name is absent inside. In order.
 const HOST_SERVICES: [&str; 30] = [
@@ -120,7 +127,8 @@ pub fn filter(variables: impl IntoIterator<Item = (String, String)>, rules: &Env
             || is_ours(&name)
             || names_a_secret(&name)
             || names_a_host_service(&name)
-            || looks_secret(&value);
+            || looks_secret(&value)
+            || values::is_proxy_with_user(&name, &value);
         if !forbidden && (wanted || !suspicious) {
             filtered.carried.push((name, value));
         } else {
@@ -149,10 +157,17 @@ fn names_a_secret(name: &str) -> bool {
     }
     SECRET_WORDS.any_is_in(name.as_bytes())
         || is_of_gits_settings(name)
+        || is_of_bundlers_hosts(name)
         || SECRET_PREFIXES.any_begins(name.as_bytes())
         || SECRET_SUFFIXES.iter().any(|s| name.ends_with(s))
         || SECRET_NAMES.contains(&name)
-        || name.split('_').any(|part| part == "KEY" || part == "KEYS")
+        || name.split('_').any(|part| SECRET_PARTS.contains(&part))
+}
+
+/// `BUNDLE_GEMS__EXAMPLE__ORG=user:password`: two underscores are a dot.
+fn is_of_bundlers_hosts(name: &str) -> bool {
+    let setting = name.strip_prefix("BUNDLE_").filter(|setting| setting.contains("__"));
+    setting.is_some_and(|setting| !BUNDLER_SETTINGS.iter().any(|known| setting.starts_with(known)))
 }
 
 /// Settings that git takes from numbered variables: headers with tokens among them. Without one of them git refuses the others.
@@ -167,20 +182,10 @@ fn names_a_host_service(name: &str) -> bool {
 
 fn looks_secret(value: &str) -> bool {
     TOKEN_PREFIXES.beginning(value.as_bytes()).any(|prefix| value.len() >= prefix.len() + 12)
-        || has_password_in_url(value)
+        || values::has_credential_in_url(value)
+        || values::has_user_before_host(value)
+        || values::has_option_with_credential(value)
         || looks_random(value)
-}
-
-/// `scheme://user:password@host`.
-fn has_password_in_url(value: &str) -> bool {
-    // Most values have none, and a search for one letter is quicker than one for three.
-    value.contains('@')
-        && value.split("://").skip(1).any(|rest| {
-            let authority = rest.split(['/', '?', '#', ' ']).next().unwrap_or_default();
-            authority
-                .rsplit_once('@')
-                .is_some_and(|(user, _)| user.split_once(':').is_some_and(|(_, password)| !password.is_empty()))
-        })
 }
 
 /// One long word of mixed letters and digits with the entropy of a key, and not a path or a list of words.
@@ -223,6 +228,20 @@ mod tests {
             ("http_proxy", "http://proxy.internal:3128"),
             ("NODE_ENV", "test"),
             ("MONKEYPATCH", "1"),
+            ("LD_LIBRARY_PATH", "/opt/lib"),
+            ("PKG_CONFIG_PATH", "/opt/lib/pkgconfig"),
+            ("npm_config_email", "ann@example.org"),
+            ("PATH", "/opt/python@3.11/bin:/opt/node@20/bin"),
+            ("REMOTE", "ssh://git@git.example.org:22/x"),
+            ("REMOTES", "git@git.example.org:x https://git.example.org:8443/y"),
+            ("PAGE", "https://h.example/?page=2&sort=name"),
+            ("PIP_EXTRA_INDEX_URL", "https://a.example/simple https://b.example/@scope/x"),
+            ("IMAGE", "registry:5000/image@sha256:abc"),
+            ("HTTP_PROXY", "http://[::1]:3128"),
+            ("JAVA_OPTS", "-Xmx2g -Dfile.encoding=UTF-8"),
+            ("CURL_OPTS", "-u me -s --retry 3"),
+            ("LESS", "-R -u"),
+            ("BUNDLE_MIRROR__HTTPS://RUBYGEMS__ORG/", "https://mirror.example"),
         ] {
             assert!(!dropped(name, value), "{name} was dropped");
         }
@@ -239,10 +258,22 @@ mod tests {
             "DATABASE_URL",
             "MY_KEY",
             "SENTRY_DSN",
+            "AZURE_DEVOPS_EXT_PAT",
+            "MY_PAT",
             "npm_config__authToken",
             "GIT_CONFIG_COUNT",
             "GIT_CONFIG_VALUE_0",
             "GIT_CONFIG_PARAMETERS",
+            "YARN_NPM_AUTH_IDENT",
+            "CREDS",
+            "MY_PW",
+            "SMTP_LOGIN",
+            "SLACK_WEBHOOK",
+            "AZ_SAS",
+            "WIFI_PSK",
+            "SEED_PHRASE",
+            "BUNDLE_GEMS__X",
+            "BUNDLE_GITHUB__COM",
         ] {
             assert!(dropped(name, "x"), "{name} was carried");
         }
@@ -256,8 +287,32 @@ mod tests {
             "https://user:pw@example.com/x",
             "4f9c2b7e1d3a5f60897b6c5d4e3f2a1b0c9d8e7f",
             "-----BEGIN OPENSSH PRIVATE KEY-----",
+            "https://a.example https://SECRET@h.example",
+            "https://SECRET@h.example",
+            "first=https://SECRET@h.example",
+            "https://u:pa/ss@h.example",
+            "https%3A%2F%2Fu:pw%40h.example",
+            "https://u:pw%40h.example",
+            "https://h.example/?SECRET",
+            "https://h.example/?a=1&X-Amz-Signature=b",
+            "https://h.example/x?sig=b",
+            "u:pw@h.example",
+            "-u u:pw",
+            "-s -uu:pw",
+            "--user=u:pw",
+            "--proxy-user 'u:pw'",
+            "--password x",
+            "-x --pw=x",
+            "-H \"Authorization: x\"",
         ] {
             assert!(dropped("HARMLESS", value), "{value} was carried");
+        }
+    }
+
+    #[test]
+    fn a_proxy_has_no_user() {
+        for value in ["u:pw@h", "u:p/w@h", "http://u@h:3128"] {
+            assert!(dropped("PIP_PROXY", value) && dropped("https_proxy", value), "{value} was carried");
         }
     }
 

@@ -1,13 +1,16 @@
 //! How much a sandbox may use, how long it may live, and by what that is enforced.
 
 mod cpus;
+mod defaults;
 mod expiry;
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::cpus::Cpus;
+pub use self::defaults::{DefaultLimit, DefaultLimits, Machine, Sizes};
 pub use self::expiry::{Clock, Expiry};
 use crate::remedy::{Call, Choice, Mention, Remedy, Value};
 use crate::{Size, Span, remedy};
@@ -35,6 +38,9 @@ pub struct Limits {
     pub timeout: Option<Span>,
     /// From its making to its end.
     pub ttl: Option<Span>,
+    /// What becomes of it then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub then: Option<Then>,
     /// Without a command.
     pub idle: Option<Span>,
 }
@@ -52,6 +58,7 @@ impl Limits {
             inodes: None,
             timeout: None,
             ttl: None,
+            then: None,
             idle: None,
         }
     }
@@ -89,6 +96,7 @@ impl Limits {
             inodes: self.inodes.or(others.inodes),
             timeout: self.timeout.or(others.timeout),
             ttl: self.ttl.or(others.ttl),
+            then: self.then.or(others.then),
             idle: self.idle.or(others.idle),
         }
     }
@@ -106,6 +114,11 @@ impl Limits {
             inodes: stricter(self.inodes, others.inodes),
             timeout: stricter(self.timeout, others.timeout),
             ttl: stricter(self.ttl, others.ttl),
+            // To lose changes is nothing that a project may ask for, and neither is to lose them earlier.
+            then: match others.then {
+                Some(Then::Stop) => Some(Then::Stop),
+                _ => self.then.filter(|_| others.ttl.is_none() || (self.ttl.is_some() && self.ttl <= others.ttl)),
+            },
             idle: stricter(self.idle, others.idle),
         }
     }
@@ -114,6 +127,21 @@ impl Limits {
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         self.resources().next().is_none() && self.timeout.is_none() && self.ttl.is_none() && self.idle.is_none()
+    }
+
+    /// The name that turns off every limit, the default ones too.
+    pub const OFF: &str = "none";
+
+    /// Whether the default limits are turned off.
+    #[must_use]
+    pub fn are_off(&self) -> bool {
+        self.preset.as_deref() == Some(Self::OFF)
+    }
+
+    /// Whether a sandbox with these is like any other: nothing is limited but by default.
+    #[must_use]
+    pub fn are_usual(&self) -> bool {
+        self.is_unlimited() && !self.are_off()
     }
 
     /// Whether what its changes take is limited.
@@ -170,11 +198,34 @@ impl Limits {
     pub fn describe(&self, hit: LimitHit) -> String {
         let said = |value: Option<String>, what: &str| value.map_or_else(|| what.to_owned(), |v| format!("{v} {what}"));
         match hit {
+            LimitHit::Memory if self.memory.is_none() => "the default memory limit".to_owned(),
             LimitHit::Memory => said(self.memory.map(|m| m.to_string()), "memory limit"),
             LimitHit::Disk => said(self.disk.map(|d| d.to_string()), "disk limit"),
             LimitHit::Inodes => said(self.inodes.map(|i| i.to_string()), "files limit"),
             LimitHit::Ttl => said(self.ttl.map(|t| t.to_string()), "lifetime of the sandbox"),
-            LimitHit::Reserve => "the room that shall stay free on the disk was reached".to_owned(),
+            LimitHit::Reserve => "the reserved free disk space was reached".to_owned(),
+        }
+    }
+}
+
+/// What becomes of a sandbox whose time is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Then {
+    /// It is stopped, and its changes are kept.
+    Stop,
+    /// It goes, with its changes.
+    Remove,
+}
+
+impl FromStr for Then {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "stop" => Ok(Self::Stop),
+            "remove" => Ok(Self::Remove),
+            _ => Err(format!("'{}' is neither stop nor remove", text.escape_debug())),
         }
     }
 }
@@ -217,6 +268,8 @@ pub enum Means {
     Cgroup1,
     /// A limit of the kernel on the user inside.
     Rlimit,
+    /// A project of its own in the file system, which counts each block and file.
+    Quota,
     /// The keeper looks often, and ends everything when it is too much.
     Watcher,
     /// Processes are put on few processors, and could leave them.
@@ -242,6 +295,7 @@ impl fmt::Display for Means {
             Self::Cgroup2 => "cgroup v2",
             Self::Cgroup1 => "cgroup v1",
             Self::Rlimit => "rlimit",
+            Self::Quota => "project quota, exact",
             Self::Watcher => "watched by the keeper",
             Self::Affinity => "affinity, which a process can undo",
         })
@@ -320,6 +374,17 @@ mod tests {
         assert_eq!(tightened.memory, Some(Size(64 << 20)));
         assert_eq!((tightened.pids, tightened.ttl), (Some(8), Some(Span::from_secs(60))));
         assert!(Limits::preset("enormous").is_none() && Limits::default().is_unlimited());
+    }
+
+    #[test]
+    fn a_project_can_neither_remove_a_sandbox_nor_have_it_removed_earlier() {
+        let lasting = |seconds, then| Limits { ttl: Some(Span::from_secs(seconds)), then, ..Limits::none() };
+        let asked = lasting(60, Some(Then::Remove));
+        assert_eq!(asked.clone().at_most(&Limits::none()).then, Some(Then::Remove));
+        assert_eq!(asked.clone().at_most(&lasting(60, None)).then, Some(Then::Remove));
+        assert_eq!(asked.clone().at_most(&lasting(59, None)).then, None);
+        assert_eq!(asked.clone().at_most(&Limits { then: Some(Then::Stop), ..Limits::none() }).then, Some(Then::Stop));
+        assert_eq!(lasting(60, None).at_most(&Limits { then: Some(Then::Remove), ..Limits::none() }).then, None);
     }
 
     #[test]

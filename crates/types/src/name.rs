@@ -26,6 +26,15 @@ pub fn generate(random: [u8; 4], with_suffix: bool) -> String {
     }
 }
 
+/// Whether it could come from [`generate`].
+#[must_use]
+pub fn is_generated(name: &str) -> bool {
+    let mut parts = name.split('-');
+    let known =
+        parts.next().is_some_and(|part| ADJECTIVES.contains(&part)) && parts.next().is_some_and(|part| NOUNS.contains(&part));
+    known && parts.all(|suffix| suffix.parse::<u16>().is_ok())
+}
+
 /// A name may be typed, printed and used as a DNS label: letters, digits, `-`, `_` and `.`, starting with a letter or digit.
 pub fn validate(name: &str) -> Result<(), InvalidName> {
     // Two dots stand between two names.
@@ -55,7 +64,8 @@ mod tests {
     proptest! {
         #[test]
         fn generated_names_are_valid(random: [u8; 4], with_suffix: bool) {
-            prop_assert!(validate(&generate(random, with_suffix)).is_ok());
+            let name = generate(random, with_suffix);
+            prop_assert!(validate(&name).is_ok() && is_generated(&name));
         }
     }
 

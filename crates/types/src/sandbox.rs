@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::{Protection, Work};
-use crate::limits::Expiry;
+use crate::grants::Grants;
+use crate::limits::{DefaultLimits, Expiry};
 use crate::network::NetWish;
 use crate::{Backend, Enforced, Handle, Identity, LayerId, Limits, NetMode, SandboxId, SnapshotId, Status, Usage, text};
 
@@ -86,6 +87,9 @@ pub struct Details {
     /// masked, and needs no naming afterwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub veiled: Vec<String>,
+    /// What was granted to it, and to no sandbox by itself.
+    #[serde(default, skip_serializing_if = "Grants::is_empty")]
+    pub grants: Grants,
     /// Names of environment variables that were not carried inside.
     pub dropped_env: Vec<String>,
     pub carried_env: Vec<String>,
@@ -118,6 +122,9 @@ pub struct Details {
     /// By what they are enforced, in the keeper that it has or had last.
     #[serde(default)]
     pub enforced: Vec<Enforced>,
+    /// The limits that nobody asked for, in the keeper that it has or had last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_limits: Option<DefaultLimits>,
     /// When its time is up.
     #[serde(default)]
     pub expiry: Option<Expiry>,

@@ -12,7 +12,7 @@ pub enum Selector {
     /// What a person types: a name, or the beginning of an id where no sandbox has that name. Which of both cannot be told from the
     /// word, as a name may look like an id.
     Word(String),
-    /// The latest of a project. Those of a race are not meant.
+    /// The one of a project that was used last. Those of a race are not meant.
     LatestOf(PathBuf),
 }
 

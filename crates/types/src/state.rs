@@ -53,7 +53,8 @@ impl Status {
             Self::Creating => &[Self::Active, Self::Stopped, Self::Error, Self::Deleted],
             Self::Active => &[Self::Stopped, Self::Approved, Self::Rejected, Self::Error, Self::Deleted],
             Self::Stopped => &[Self::Active, Self::Approved, Self::Rejected, Self::Error, Self::Deleted],
-            Self::Approved | Self::Rejected => &[Self::Active, Self::Stopped, Self::Deleted],
+            Self::Approved => &[Self::Active, Self::Stopped, Self::Deleted],
+            Self::Rejected => &[Self::Active, Self::Stopped, Self::Approved, Self::Deleted],
             Self::Error => &[Self::Stopped, Self::Deleted],
             Self::Deleted => &[],
         }

@@ -33,6 +33,19 @@ pub fn age(milliseconds: u64) -> String {
     }
 }
 
+/// How long until something happens, to the nearest unit that tells enough: `soon`, `40s`, `90m`, `14d`.
+#[must_use]
+pub fn roughly(milliseconds: u64) -> String {
+    let in_units_of = |unit: u64| milliseconds.saturating_add(unit / 2) / unit;
+    match milliseconds {
+        0..500 => "soon".to_owned(),
+        500..59_500 => format!("{}s", in_units_of(1000)),
+        59_500..5_970_000 => format!("{}m", in_units_of(60_000)),
+        5_970_000..171_000_000 => format!("{}h", in_units_of(3_600_000)),
+        _ => format!("{}d", in_units_of(86_400_000)),
+    }
+}
+
 /// How long something still has, in at most two units: `1h59m`.
 #[must_use]
 pub fn countdown(milliseconds: u64) -> String {
@@ -65,6 +78,24 @@ mod tests {
         let shown = [(0, "0s"), (900, "1s"), (90_000, "1m30s"), (7_197_000, "1h59m"), (7_200_000, "2h"), (90_000_000, "1d1h")];
         for (milliseconds, text) in shown {
             assert_eq!(countdown(milliseconds), text);
+        }
+    }
+
+    #[test]
+    fn what_is_to_come_is_told_to_the_nearest_unit() {
+        let (minute, hour, day) = (60_000, 3_600_000, 86_400_000);
+        for (ms, told) in [
+            (0, "soon"),
+            (1, "soon"),
+            (40_000, "40s"),
+            (minute - 1, "1m"),
+            (90 * minute, "90m"),
+            (2 * hour - 1, "2h"),
+            (47 * hour, "47h"),
+            (2 * day - 1, "2d"),
+            (14 * day - 5000, "14d"),
+        ] {
+            assert_eq!(roughly(ms), told);
         }
     }
 

@@ -12,8 +12,10 @@ use super::report::Report;
 use super::scratch::Scratch;
 use crate::failure::{Failure, on};
 
-/// What a run may cost beside them, of what it costs alone.
-const BAR_OF_RUN: Bar = Bar::RatioAtMost(1.1);
+/// What a run may cost beside so many, of what it costs alone.
+fn bar_of_run(size: usize) -> Bar {
+    Bar::RatioAtMost(if size > 200 { 1.2 } else { 1.1 })
+}
 
 pub fn measure(scratch: &Scratch, size: usize, rounds: usize, report: &mut Report) -> Result<(), Failure> {
     let (mut figures, mut skipped) = (Vec::new(), Vec::new());
@@ -60,7 +62,7 @@ pub fn measure(scratch: &Scratch, size: usize, rounds: usize, report: &mut Repor
         ..Figure::new(label, times.median_ms(), Unit::Milliseconds)
     };
     figures.push(run("run, alone".to_owned(), &alone));
-    figures.push(Figure { ratio: Some(ratio), bar: Some(BAR_OF_RUN), ..run(format!("run, {size} others alive"), &among) });
+    figures.push(Figure { ratio: Some(ratio), bar: Some(bar_of_run(size)), ..run(format!("run, {size} others alive"), &among) });
     // Of the whole machine, so others disturb it.
     figures.push(Figure::new("kernel memory each, estimate", kernel_each, Unit::Kibibytes));
 

@@ -12,15 +12,35 @@ use crate::failure::{Failure, on};
 use crate::subjects::{self, Subject};
 use crate::workspace::Workspace;
 
-/// Each of them has as many threads as there are processors.
-const SUBJECTS_AT_ONCE: usize = 2;
+/// Each of them has as many threads as there are processors, and two of them leave a third of the processors' time unused.
+const SUBJECTS_AT_ONCE: usize = 3;
+
+/// What takes longest is begun first: in the end there is no single one that all wait for.
+const LONGEST: [&str; 16] = [
+    "apply_crash",
+    "network_clients",
+    "lifetimes",
+    "apply_scenarios",
+    "apply_races",
+    "transcripts",
+    "file_interface",
+    "gc",
+    "snapshot_races",
+    "keeper_stream",
+    "reading_errors_changing",
+    "snapshot_crash",
+    "databases",
+    "processes",
+    "diff_patch",
+    "stale_views",
+];
 
 /// Runs all of them, also after a failure: it takes long, and the next run should not be needed to find the next failure.
 pub fn run(workspace: &Workspace) -> Result<Duration, Failure> {
     let started = Instant::now();
     let said = workspace.target.join("end-to-end");
     fs::create_dir_all(&said).map_err(on("make", &said))?;
-    let subjects = subjects::built(workspace)?;
+    let subjects = longest_first(subjects::built(workspace)?);
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -37,6 +57,12 @@ pub fn run(workspace: &Workspace) -> Result<Duration, Failure> {
     });
     let failed = failed.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     if failed.is_empty() { Ok(started.elapsed()) } else { Err(Failure::new(summary(&failed, workspace, started.elapsed()))) }
+}
+
+/// The others stay in their order.
+fn longest_first(mut subjects: Vec<Subject>) -> Vec<Subject> {
+    subjects.sort_by_key(|subject| LONGEST.iter().position(|name| *name == subject.name).unwrap_or(LONGEST.len()));
+    subjects
 }
 
 /// Shows what it says when it has ended, so that they do not talk at once.
@@ -75,6 +101,21 @@ mod tests {
         assert!(summary.starts_with("step 'end to end' failed (undo, gc) after 3.0 s"), "{summary}");
         let again = "WHATIF_BIN=/build/release/whatif cargo test --package whatif-e2e -- undo:: gc::";
         assert!(summary.ends_with(again), "{summary}");
+    }
+
+    #[test]
+    fn the_longest_are_begun_first_and_the_others_in_their_order() {
+        let subjects = ["adopt", "gc", "undo", "apply_crash"].map(|name| subject(name, "/e2e"));
+        let names: Vec<_> = longest_first(subjects.into()).into_iter().map(|subject| subject.name).collect();
+        assert_eq!(names, ["apply_crash", "gc", "adopt", "undo"]);
+    }
+
+    #[test]
+    fn what_is_begun_first_exists() {
+        let workspace = Workspace::find().expect("we are in it");
+        let missing: Vec<_> =
+            LONGEST.iter().filter(|name| !workspace.root.join(format!("e2e/tests/{name}.rs")).is_file()).collect();
+        assert!(missing.is_empty(), "no such subjects: {missing:?}");
     }
 
     #[test]

@@ -46,10 +46,9 @@ pub(super) fn discard(tx: &mut Transaction, n: usize, notes: &mut Notes) -> Resu
     };
     if !ours {
         // Somebody replaced ours in the moment in which theirs was put back: this is what they replaced.
-        notes.reported.push((
-            path.to_owned(),
-            "was replaced by somebody meanwhile; a version before that is kept with the backups".to_owned(),
-        ));
+        notes
+            .reported
+            .push((path.to_owned(), "was replaced by another process; a version before that is kept with the backups".to_owned()));
         return match move_out(&parent, &step.temporary.name, &tx.old, n) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => set_aside(tx, n, &parent, &step),
             result => result.map_err(on("keep", path)),
@@ -89,7 +88,7 @@ fn return_to_others(tx: &mut Transaction, n: usize, parent: &OwnedFd, notes: &mu
                     let directory = hold(&*target, &step.target.name).map_err(on("open", path))?;
                     set_mode(&directory, attributes.mode).map_err(on("restore the mode of", path))?;
                 }
-                let why = "holds what somebody put there or changed since it was made, and was left with that";
+                let why = "contains files added or changed since, and was left in place";
                 notes.reported.push((path.to_owned(), why.to_owned()));
                 return Ok(());
             }
@@ -97,7 +96,7 @@ fn return_to_others(tx: &mut Transaction, n: usize, parent: &OwnedFd, notes: &mu
             Err(errno) => return Err(on("put back", path)(errno)),
         }
     }
-    let why = "held what somebody put there or changed since it was made; that is in 'unapplied'";
+    let why = "contained files added or changed since; they are in 'unapplied'";
     notes.reported.push((path.to_owned(), why.to_owned()));
     set_aside(tx, n, parent, &step)
 }

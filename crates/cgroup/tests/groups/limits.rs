@@ -6,10 +6,10 @@ use whatif_cgroup::{CgroupError, Found, Group, Version, Wanted};
 
 use crate::support::{MIB, Trial, eventually, fresh_name, usable};
 
-const MEMORY: Wanted = Wanted { memory: Some(32 * MIB), cpus_milli: None, pids: None };
+const MEMORY: Wanted = Wanted { memory: Some(32 * MIB), swap: 0, cpus_milli: None, cpu_weight: None, pids: None };
 const PIDS: Wanted = Wanted { memory: None, pids: Some(8), ..MEMORY };
 const CPU: Wanted = Wanted { memory: None, cpus_milli: Some(100), ..MEMORY };
-const ALL: Wanted = Wanted { memory: Some(32 * MIB), pids: Some(8), cpus_milli: Some(1500) };
+const ALL: Wanted = Wanted { memory: Some(32 * MIB), swap: 0, pids: Some(8), cpus_milli: Some(1500), cpu_weight: None };
 
 #[test]
 fn what_takes_too_much_memory_is_killed_and_counted() {

@@ -8,7 +8,7 @@ use whatif_cgroup::{Wanted, list, remove};
 
 use crate::support::{Trial, eventually, fresh_name, is_dead, usable};
 
-const PIDS: Wanted = Wanted { pids: Some(50), cpus_milli: None, memory: None };
+const PIDS: Wanted = Wanted { pids: Some(50), cpus_milli: None, cpu_weight: None, memory: None, swap: 0 };
 const MEMORY: Wanted = Wanted { pids: None, memory: Some(64 << 20), ..PIDS };
 
 #[test]

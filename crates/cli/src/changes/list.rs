@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use whatif_engine::changes::diff::Diff;
+use whatif_engine::changes::diff::{Diff, Implied, has_any_in};
 use whatif_engine::{Blocked, Change, ChangeKind, Collapsed, Flag, Kind, Moved, shown_path};
 
 use super::looks::{self, Owners};
+use super::packages;
 use crate::output::{Output, Style, bytes, counted, visible_path};
 use crate::table;
 
@@ -16,6 +17,8 @@ use crate::table;
 pub struct Extent {
     pub ignored: bool,
     pub outside: bool,
+    /// New directories with many files have one line, and what package managers downloaded has none.
+    pub folds: bool,
 }
 
 impl Extent {
@@ -23,6 +26,14 @@ impl Extent {
     #[must_use]
     pub fn lists(self, change: &Change) -> bool {
         (self.outside || !change.outside) && (self.ignored || !change.ignored || change.needs_approval())
+    }
+
+    /// Whether a change is shown as part of a package, or counted among the downloads of package managers. What must not be overlooked never is.
+    #[must_use]
+    pub fn folds(self, change: &Change, diff: &Diff) -> bool {
+        let is_asked_for = if change.outside { self.outside } else { self.ignored };
+        let is_of_package = || !is_asked_for && diff.set.packages.around(&change.path).is_some();
+        !change.needs_approval() && (is_of_package() || self.folds && diff.is_in_package_cache(change))
     }
 }
 
@@ -35,26 +46,41 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     if all.is_empty() && diff.set.unreadable.is_empty() {
         let others = diff.set.changes.iter().filter(|c| !c.is_directory()).count();
         return match others {
-            0 => writeln!(out, "{} changed nothing", diff.title),
+            0 => writeln!(out, "{}", nothing_in_words(diff)),
             // Only some paths were asked for.
             _ => writeln!(out, "{} changed nothing there ({} changed elsewhere)", diff.title, counted(others as u64, "file")),
         };
     }
-    let listed = all.iter().copied().filter(|c| extent.lists(c));
+    let is_folded = |c: &Change| extent.folds(c, diff);
+    let (listed, trees) = listed_and_trees(diff, &all, extent);
+    let listed = listed.into_iter();
     let (risky, rest): (Vec<&Change>, Vec<&Change>) = listed.partition(|c| c.needs_approval());
     let implied = Implied::by(&all);
     let rest: Vec<&Change> = rest.into_iter().filter(|c| !implied.has(c)).collect();
     let (risky, rest) = (Counted::all(&risky), Counted::all(&rest));
-    writeln!(out, "{}", headline(diff, &risky, &rest, output))?;
+    let in_packages =
+        all.iter().filter(|c| is_folded(c) && !c.is_directory() && diff.set.packages.around(&c.path).is_some()).count() as u64;
+    let folded = in_packages + trees.iter().map(|tree| tree.files).sum::<u64>();
+    writeln!(out, "{}", headline(diff, &risky, &rest, folded, output))?;
     if !risky.is_empty() {
-        writeln!(out, "{}", output.paint(Style::Red, "to be approved on their own:"))?;
+        writeln!(out, "{}", output.paint(Style::Red, "needs your approval:"))?;
         rows(out, &risky, project, output)?;
+    }
+    let installed = diff.set.packages.groups().iter().enumerate();
+    let installed = installed.filter(|(number, _)| all.iter().any(|c| diff.set.packages.around(&c.path) == Some(*number)));
+    for line in packages::in_words(installed.map(|(_, group)| group), project) {
+        writeln!(out, "{} {line}", output.paint(Style::Cyan, "P"))?;
     }
     if !rest.is_empty() {
         if !risky.is_empty() {
             writeln!(out, "the rest:")?;
         }
         rows(out, &rest, project, output)?;
+    }
+    for tree in &trees {
+        let path = visible_path(shown_path(tree.path, project));
+        let size = format!("{}, {} (new; --all lists them)", counted(tree.files, "file"), bytes(tree.bytes));
+        writeln!(out, "{}  {path}/  {}", output.paint(Style::Green, "A"), output.paint(Style::Dim, size))?;
     }
     if !extent.ignored {
         let groups = diff.set.collapsed.iter().filter(|g| has_group(&all, &g.path));
@@ -66,13 +92,87 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
         }
     }
     if !extent.outside {
-        outside(out, &all, output)?;
+        let others: Vec<&Change> = all.iter().copied().filter(|c| !is_folded(c)).collect();
+        outside(out, &others, output)?;
+    }
+    let cached: Vec<&Change> =
+        all.iter().copied().filter(|c| extent.folds && !c.is_directory() && diff.is_in_package_cache(c)).collect();
+    if !cached.is_empty() {
+        let size = cached.iter().map(|c| c.after.as_ref().map_or(0, |after| after.node.size)).sum();
+        let line =
+            format!("   package caches: {}, {} (--outside --all lists them)", counted(cached.len() as u64, "file"), bytes(size));
+        writeln!(out, "{}", output.paint(Style::Dim, line))?;
     }
     for unreadable in &diff.set.unreadable {
         let (path, why) = (visible_path(&unreadable.path), unreadable.why());
         writeln!(out, "{} {path} could not be read ({why})", output.paint(Style::Red, "!"))?;
     }
     Ok(())
+}
+
+/// Of a sandbox that holds nothing that reality does not.
+#[must_use]
+pub fn nothing_in_words(diff: &Diff) -> String {
+    match diff.applied_as.as_slice() {
+        [] => format!("{} changed nothing", diff.title),
+        applies => all_applied(&diff.title, applies),
+    }
+}
+
+/// Says in which applies everything became real.
+#[must_use]
+pub fn all_applied(name: &str, applies: &[String]) -> String {
+    const MOST_NAMED: usize = 4;
+    let named = match applies.len().checked_sub(MOST_NAMED) {
+        None | Some(0) => applies.join(", "),
+        Some(earlier) => format!("{} and {earlier} earlier ones", applies[earlier..].join(", ")),
+    };
+    format!("everything {name} changed was applied, as {named}")
+}
+
+/// The changes of which `diff` shows lines and hunks, among these in the order of their paths.
+#[must_use]
+pub fn listed<'a>(diff: &Diff, all: &[&'a Change], extent: Extent) -> Vec<&'a Change> {
+    listed_and_trees(diff, all, extent).0
+}
+
+fn listed_and_trees<'a>(diff: &Diff, all: &[&'a Change], extent: Extent) -> (Vec<&'a Change>, Vec<NewTree<'a>>) {
+    let mut listed: Vec<&Change> = all.iter().copied().filter(|c| extent.lists(c) && !extent.folds(c, diff)).collect();
+    let trees = if extent.folds { NewTree::among(&listed) } else { Vec::new() };
+    listed.retain(|c| c.needs_approval() || !trees.iter().any(|tree| c.path.starts_with(tree.path)));
+    (listed, trees)
+}
+
+/// A new directory has a line of its own for all that is in it, from so many files on.
+const MOST_IN_NEW: u64 = 20;
+
+/// A directory that the sandbox made, with everything in it.
+struct NewTree<'a> {
+    path: &'a Path,
+    files: u64,
+    bytes: u64,
+}
+
+impl<'a> NewTree<'a> {
+    /// The outermost ones with many files. `changes` are in the order of their paths. What must not be overlooked is not counted.
+    fn among(changes: &[&'a Change]) -> Vec<Self> {
+        let mut trees: Vec<Self> = Vec::new();
+        for change in changes {
+            match trees.last_mut().filter(|tree| change.path.starts_with(tree.path)) {
+                Some(tree) if !change.is_directory() && !change.needs_approval() => {
+                    tree.files += 1;
+                    tree.bytes += change.after.as_ref().map_or(0, |after| after.node.size);
+                }
+                Some(_) => {}
+                None if change.is_directory() && change.kind == ChangeKind::Add => {
+                    trees.push(Self { path: &change.path, files: 0, bytes: 0 });
+                }
+                None => {}
+            }
+        }
+        trees.retain(|tree| tree.files > MOST_IN_NEW);
+        trees
+    }
 }
 
 /// A change and its lines, counted once: that takes reading both sides.
@@ -87,8 +187,9 @@ impl<'a> Counted<'a> {
     }
 }
 
-fn headline(diff: &Diff, risky: &[Counted<'_>], rest: &[Counted<'_>], output: &Output) -> String {
-    let files = risky.iter().chain(rest).filter(|c| !c.change.is_directory()).count();
+/// `folded` files have no lines of their own below it, and theirs were not counted.
+fn headline(diff: &Diff, risky: &[Counted<'_>], rest: &[Counted<'_>], folded: u64, output: &Output) -> String {
+    let listed = risky.iter().chain(rest).filter(|c| !c.change.is_directory()).count() as u64;
     let (mut added, mut deleted) = (0, 0);
     for (a, d) in risky.iter().chain(rest).filter_map(|c| c.lines) {
         added += a;
@@ -100,13 +201,13 @@ fn headline(diff: &Diff, risky: &[Counted<'_>], rest: &[Counted<'_>], output: &O
     } else {
         String::new()
     };
-    format!(
-        "{}: {} changed, {} {}{moved}",
-        output.paint(Style::Bold, &diff.title),
-        counted(files as u64, "file"),
-        output.paint(Style::Green, format!("+{added}")),
-        output.paint(Style::Red, format!("-{deleted}")),
-    )
+    let lines = format!("{} {}", output.paint(Style::Green, format!("+{added}")), output.paint(Style::Red, format!("-{deleted}")));
+    let counts = match (listed, folded) {
+        (0, 1..) => String::new(),
+        (_, 0) => format!(", {lines}"),
+        _ => format!(", {lines} in the {listed} listed"),
+    };
+    format!("{}: {} changed{counts}{moved}", output.paint(Style::Bold, &diff.title), counted(listed + folded, "file"))
 }
 
 fn rows(out: &mut dyn Write, changes: &[Counted<'_>], project: &Path, output: &Output) -> io::Result<()> {
@@ -196,37 +297,6 @@ fn details(change: &Change) -> String {
         }
         _ => String::new(),
     }
-}
-
-/// Directories that came or went with what is in them say nothing of their own.
-pub struct Implied<'a> {
-    all: &'a [&'a Change],
-    /// Where renamed files came from.
-    sources: Vec<&'a Path>,
-}
-
-impl<'a> Implied<'a> {
-    /// Among these, in the order of a change set.
-    #[must_use]
-    pub fn by(all: &'a [&'a Change]) -> Self {
-        let mut sources: Vec<&Path> = all.iter().filter_map(|c| c.old_path()).collect();
-        sources.sort_unstable_by_key(|path| path.as_os_str().as_bytes());
-        Self { all, sources }
-    }
-
-    #[must_use]
-    pub fn has(&self, change: &Change) -> bool {
-        change.is_directory()
-            && matches!(change.kind, ChangeKind::Add | ChangeKind::Delete)
-            && (has_any_in(self.all, |c| &c.path, &change.path) || has_any_in(&self.sources, |path| path, &change.path))
-    }
-}
-
-/// Whether any of these, sorted by the bytes of their paths, is in a directory.
-fn has_any_in<T>(sorted: &[T], path: impl Fn(&T) -> &Path, directory: &Path) -> bool {
-    let prefix = [directory.as_os_str().as_bytes(), b"/"].concat();
-    let first = sorted.partition_point(|one| path(one).as_os_str().as_bytes() < prefix.as_slice());
-    sorted.get(first).is_some_and(|one| path(one).as_os_str().as_bytes().starts_with(&prefix))
 }
 
 fn has_group(all: &[&Change], group: &Path) -> bool {

@@ -3,7 +3,9 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use whatif_engine::{Change, Kind, granted};
+use whatif_engine::Change;
+use whatif_engine::changes::diff::granted_words;
+pub use whatif_engine::changes::diff::granted_words::{mode, owner};
 
 use crate::output::printable;
 
@@ -31,27 +33,8 @@ impl Owners {
     }
 }
 
-/// `mode 0644 → 0755`.
-#[must_use]
-pub fn mode(change: &Change) -> Option<String> {
-    let (old, new) = (&change.before.as_ref()?.node, &change.after.as_ref()?.node);
-    let differs = old.kind == new.kind && old.mode != new.mode && new.kind != Kind::Link;
-    differs.then(|| format!("mode {:04o} → {:04o}", old.mode, new.mode))
-}
-
-/// `owner 0:0 → 7:7`.
-#[must_use]
-pub fn owner(change: &Change) -> Option<String> {
-    let (old, new) = (&change.before.as_ref()?.node, &change.after.as_ref()?.node);
-    let differs = (old.uid, old.gid) != (new.uid, new.gid);
-    differs.then(|| format!("owner {}:{} → {}:{}", old.uid, old.gid, new.uid, new.gid))
-}
-
 /// `access for user 12: rwx`, `attribute user.origin set`.
 #[must_use]
 pub fn attributes(change: &Change) -> Vec<String> {
-    match granted::attributes(change) {
-        Ok(all) => all.iter().flat_map(granted::Attribute::in_words).map(|words| printable(&words)).collect(),
-        Err(_) => vec!["attributes that could not be read".to_owned()],
-    }
+    granted_words::attributes(change).iter().map(|words| printable(words)).collect()
 }

@@ -7,28 +7,28 @@ use whatif_engine::lifecycle::attach::Attached;
 use whatif_engine::{Engine, Exited};
 use whatif_types::Chosen;
 
-use super::{Outcome, meant};
+use super::{Outcome, meant_and_told};
 use crate::foreground::attached::{self, Left, Seen};
 use crate::output::{Output, Style};
 use crate::{chosen, ending, exit};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
-    /// Which command, by its id (c1) or the number of its process; otherwise the latest that runs, or the latest
+    /// The command, by its id (c1) or process number; by default the latest that runs, or the latest
     #[arg(value_name = "ID|PID", value_parser = chosen::parse)]
     command: Option<Chosen>,
-    /// Begin at this byte of the output instead of the first one that is kept
+    /// Start at this byte of the output, instead of the first that is kept
     #[arg(long, value_name = "OFFSET")]
     from: Option<u64>,
-    /// At the end of our standard input, end the command's too
+    /// Close the command's input at the end of standard input
     #[arg(long)]
     eof: bool,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut attached = engine.lifecycle.attach(&meant(engine, args.name.as_deref())?, args.command, args.from)?;
+    let mut attached = engine.lifecycle.attach(&meant_and_told(engine, args.name.as_deref(), output)?, args.command, args.from)?;
     let seen = attached::attend(&mut attached, args.eof, output)?;
     match seen.left {
         None => {

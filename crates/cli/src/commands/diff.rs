@@ -10,7 +10,7 @@ use whatif_sys::absence;
 use super::{Outcome, meant};
 use crate::changes::{self, Extent, Implied, Pager, Picked};
 use crate::failure::Failure;
-use crate::output::{Output, counted, lost_output, visible_path};
+use crate::output::{Output, counted, lost_output, printable, visible_path};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -20,22 +20,22 @@ pub struct Args {
     /// A sandbox, a snapshot as NAME@LABEL or LABEL, two of either as A..B, or paths in the latest sandbox of this project
     #[arg(value_name = "NAME|A..B|PATH")]
     subjects: Vec<PathBuf>,
-    /// Only the list
+    /// Print only the list
     #[arg(long, group = "form")]
     stat: bool,
-    /// A patch that `git apply --binary` takes
+    /// Print a patch for `git apply --binary`
     #[arg(long, short = 'p', group = "form")]
     patch: bool,
-    /// Only the paths
+    /// Print only the paths
     #[arg(long, group = "form")]
     name_only: bool,
     /// Exit with 1 if there are changes
     #[arg(long)]
     exit_code: bool,
-    /// List ignored files too
+    /// Include ignored files
     #[arg(long)]
     all: bool,
-    /// List changes outside the project too
+    /// Include changes outside the project
     #[arg(long)]
     outside: bool,
     /// Never use a pager
@@ -61,10 +61,13 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let depth = if is_for_programs && !output.json { Depth::Listing } else { Depth::Review };
     let diff = engine.changes.diff(&subject, depth)?;
     refuse_unknown(&diff, &picked, engine)?;
-    let extent = Extent { ignored: args.all, outside: args.outside };
+    let extent = Extent { ignored: args.all, outside: args.outside, folds: !args.all && picked.is_everything() };
     let mut unread = diff.set.unreadable.clone();
     if output.json {
-        let told = |c: &Change| picked.takes(c) && (args.all || !c.ignored || c.needs_approval());
+        let told = |c: &Change| {
+            let is_cached = extent.folds && diff.is_in_package_cache(c);
+            picked.takes(c) && !is_cached && (args.all || !c.ignored || c.needs_approval())
+        };
         output.document(&diff.document(told, args.patch));
     } else if show(&diff, args, &picked, extent, &mut unread, output).is_err() {
         lost_output();
@@ -83,6 +86,7 @@ fn refuse_unknown(diff: &Diff, picked: &Picked, engine: &Engine) -> Result<(), F
     match unknown {
         None => Ok(()),
         Some(path) => Err(Failure::usage(
+            "no_such_path",
             format!("{} is neither in the change set nor in reality", visible_path(shown_path(path, &engine.caller().cwd))),
             format!("list what there is: whatif diff {} --name-only --all --outside", diff.title),
         )),
@@ -103,7 +107,9 @@ fn show(
     if args.name_only {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         let implied = Implied::by(&wanted);
-        let is_shown = |c: &&&Change| extent.lists(c) && (c.needs_approval() || !implied.has(c));
+        let is_shown = |c: &&&Change| {
+            extent.lists(c) && !(extent.folds && diff.is_in_package_cache(c)) && (c.needs_approval() || !implied.has(c))
+        };
         for change in wanted.iter().filter(is_shown) {
             writeln!(out, "{}", visible_path(shown_path(&change.path, project)))?;
         }
@@ -137,7 +143,7 @@ fn show(
             output.note(format!("whatif: not in the patch, too large or not a file: {}", visible_path(&path)));
         }
         for (path, words) in left_out.unsaid {
-            output.note(format!("whatif: not in the patch: {} ({words})", visible_path(&path)));
+            output.note(format!("whatif: not in the patch: {} ({})", visible_path(&path), printable(&words)));
         }
         unread.extend(left_out.unreadable);
         note_unreadable(unread, output);
@@ -146,7 +152,8 @@ fn show(
     let with_hunks = !args.stat && std::io::stdout().is_terminal();
     let mut pager = Pager::start(with_hunks && !args.no_pager, project);
     let shown = changes::list(&mut pager, diff, &|c| picked.takes(c), extent, output).and_then(|()| {
-        for change in wanted.iter().copied().filter(|c| with_hunks && extent.lists(c)) {
+        let listed = if with_hunks { changes::listed(diff, &wanted, extent) } else { Vec::new() };
+        for change in listed {
             changes::coloured_hunks(&mut pager, change, project, output)?;
         }
         Ok(())

@@ -3,19 +3,32 @@
 use crate::exit::ExitCode;
 use std::sync::Arc;
 
+use whatif_client::caller;
+use whatif_client::chores::InBackground;
 use whatif_engine::doctor::{self, Verdict};
 
 use super::Outcome;
-use crate::caller;
-use crate::chores::InBackground;
 use crate::output::{Output, Style, printable};
 
-#[derive(Debug, clap::Args)]
-pub struct Args {}
+mod fix;
 
-pub fn execute(_args: &Args, output: &Output) -> Outcome {
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Change the settings of this machine that keep ordinary users from making sandboxes; shows them and asks first
+    #[arg(long)]
+    fix: bool,
+    /// With --fix: do not ask for confirmation
+    #[arg(long, short = 'y', requires = "fix")]
+    yes: bool,
+}
+
+pub fn execute(args: &Args, output: &Output) -> Outcome {
     let caller = caller::from_process()?;
-    let probes = doctor::examine(&caller::state_dir(&caller)?, caller, Arc::new(InBackground::default()));
+    let is_root = caller.is_root();
+    if args.fix {
+        return fix::execute(is_root, args.yes, output);
+    }
+    let probes = doctor::examine(&super::state_place(&caller)?, caller, Arc::new(InBackground::default()));
     output.document(&probes);
     let widest = probes.iter().map(|p| p.name.len()).max().unwrap_or(0);
     for probe in &probes {
@@ -29,6 +42,7 @@ pub fn execute(_args: &Args, output: &Output) -> Outcome {
             output.line(format!("      {} {}", output.paint(Style::Cyan, "fix:"), fix));
         }
     }
+    fix::offer(is_root, output);
     let worst = probes.iter().map(|p| p.verdict).max().unwrap_or(Verdict::Ok);
     Ok(if worst == Verdict::Fail { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

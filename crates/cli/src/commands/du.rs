@@ -12,7 +12,7 @@ use crate::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only this sandbox, with its snapshots
+    /// Show only this sandbox and its snapshots
     name: Option<String>,
 }
 

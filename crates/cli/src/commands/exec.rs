@@ -2,43 +2,53 @@
 
 use crate::exit::ExitCode;
 use std::ffi::OsString;
+use std::iter::once;
 use std::path::PathBuf;
 
 use serde_json::json;
-use whatif_engine::ground::limits;
-use whatif_engine::{CommandSpec, Detached, Engine, EngineError, Stdio};
+use whatif_engine::ground::{GroundError, limits};
+use whatif_engine::{CommandSpec, Detached, Engine, EngineError, Kept, Stdio};
 use whatif_types::{Limits, Span};
 
-use super::{Outcome, meant};
+use super::{Outcome, meant_and_told, variable};
+use crate::args;
+use crate::failure::Failure;
 use crate::foreground::{self, Capture, Streams, Wanted};
 use crate::output::{Output, Style};
-use crate::{ending, unreached};
+use crate::{ending, summary, unreached};
 
 #[derive(Debug, Default, clap::Args)]
+#[command(
+    override_usage = "whatif exec [OPTIONS] NAME [--] COMMAND [ARGUMENT]...\n       whatif exec [OPTIONS] -- COMMAND [ARGUMENT]..."
+)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
-    /// Give the command our standard input; with -d, one that 'whatif attach' can write to
+    /// Pass standard input to the command (the default for pipes and files, unless -t is given); with -d, 'whatif attach' can write
+    /// to it
     #[arg(long, short)]
     interactive: bool,
-    /// Give the command a terminal of its own (without -d the default when we have one at both ends)
+    /// Give the command a terminal (the default if standard input and output are terminals, unless -d is given)
     #[arg(long, short)]
     tty: bool,
-    /// Leave it running in the background; 'whatif logs' has its output, 'whatif attach' returns to it
+    /// Run the command in the background; see its output with 'whatif logs', return to it with 'whatif attach'
     #[arg(long, short)]
     detach: bool,
-    /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    env: Vec<String>,
-    /// Directory to start in, instead of this one or, outside the project, the one that the sandbox was made in
+    /// Set a variable (NAME=VALUE), or pass one that looks like a secret (NAME)
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable::parse)]
+    pub(super) env: Vec<String>,
+    /// Start in this directory; by default the current one if it is in the project, otherwise the one where the sandbox was created
     #[arg(long, value_name = "DIR")]
-    cwd: Option<PathBuf>,
-    /// End the command after this time (30s, 5m, 2h); the exit code is 124 then
+    pub(super) cwd: Option<PathBuf>,
+    /// End the command after this time (30s, 5m, 2h), with exit code 124
     #[arg(long, value_name = "TIME")]
-    timeout: Option<Span>,
-    /// Take a snapshot first, to be able to step back
+    pub(super) timeout: Option<Span>,
+    /// Take a snapshot first
     #[arg(long)]
     auto_snapshot: bool,
+    /// Afterwards, say how the command ended and what the sandbox changed.
+    #[arg(skip)]
+    pub(super) reports: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -50,9 +60,9 @@ impl Args {
         Self { name, command, ..Self::default() }
     }
 
-    /// `whatif run --in NAME` is this, with standard input.
-    pub fn for_run_in(name: String, command: Vec<OsString>, timeout: Option<Span>, env: Vec<String>, cwd: Option<PathBuf>) -> Self {
-        Self { interactive: true, env, cwd, timeout, ..Self::plain(Some(name), command) }
+    /// `whatif run --in NAME` is this, with standard input and a report.
+    pub fn for_run_in(name: String, command: Vec<OsString>) -> Self {
+        Self { interactive: true, reports: true, ..Self::plain(Some(name), command) }
     }
 
     /// `whatif shell` is this, with a terminal if there is one.
@@ -63,11 +73,6 @@ impl Args {
 
 pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     limits::check(&Limits { timeout: args.timeout, ..Limits::none() })?;
-    let mut entered = engine.lifecycle.enter(&meant(engine, args.name.as_deref())?)?;
-    let mut snapshot = None;
-    if args.auto_snapshot || entered.sandbox.details.auto_snapshot {
-        (entered, snapshot) = super::snapshot::before_command(engine, entered, output)?;
-    }
     let mut spec = CommandSpec {
         arguments: args.command,
         env: args.env,
@@ -77,12 +82,18 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         timeout: args.timeout.map(Span::duration),
         called: None,
     };
+    let entered = engine.lifecycle.enter_for(&meant_and_told(engine, args.name.as_deref(), output)?, &spec);
+    let mut entered = entered.map_err(|error| hinted(error, args.name.as_deref(), &spec.arguments))?;
+    let mut snapshot = None;
+    if args.auto_snapshot || entered.sandbox.details.auto_snapshot {
+        (entered, snapshot) = super::snapshot::before_command(engine, entered, output)?;
+    }
     if args.detach {
         if args.interactive {
             spec.stdio[0] = Stdio::Kept;
         }
         spec.terminal = args.tty.then(foreground::size);
-        let Detached { sandbox, pid, id } = engine.lifecycle.exec_detached(entered, &spec)?;
+        let Detached { sandbox, pid, id } = engine.lifecycle.exec_detached(entered, &spec, Kept::Together)?;
         output.document(&json!({ "sandbox": sandbox.name, "pid": pid, "id": id, "snapshot": snapshot }));
         output.line(format!(
             "started as process {pid} in {}; its output: whatif logs {} {pid}; to return to it: whatif attach {} {id}",
@@ -93,7 +104,8 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let terminal = !output.json && (args.tty || foreground::is_interactive());
-    let mut streams = Streams::prepare(Wanted { stdin: args.interactive, capture: output.json, terminal }).map_err(no_streams)?;
+    let stdin = args.interactive || (!args.tty && foreground::has_piped_input());
+    let mut streams = Streams::prepare(Wanted { stdin, capture: output.json, terminal }).map_err(no_streams)?;
     spec.stdio = foreground::passed(&streams).0;
     spec.terminal = terminal.then(foreground::size);
     let mut running = engine.lifecycle.exec(entered, &spec, &foreground::passed(&streams).1)?;
@@ -125,7 +137,25 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     }
     unreached::tell(&network, &running.sandbox, true, output);
     engine.lifecycle.settle_command(&running.sandbox, &exited)?;
+    if args.reports && !output.json {
+        if exited.code != 0 && exited.signal.is_none() && !ending::was_limited(&exited) {
+            let tag = output.paint_note(Style::Dim, "whatif:");
+            output.note(format!("{tag} the command failed with exit code {}", exited.code));
+        }
+        if let Ok(summary) = engine.ground.summarize(&running.sandbox) {
+            summary::tell(&running.sandbox, &summary, output);
+        }
+    }
     Ok(super::run::exit_code(&exited))
+}
+
+/// Of `exec make test`, the first word names the sandbox, which may not have been meant.
+fn hinted(error: EngineError, name: Option<&str>, arguments: &[OsString]) -> Failure {
+    let program = name.filter(|_| matches!(error, EngineError::Ground(GroundError::NoSuchSandbox { .. })));
+    let Some(program) = program.filter(|name| args::is_program(name.as_ref())) else { return error.into() };
+    let words = once(program.into()).chain(arguments.iter().map(|word| word.to_string_lossy()));
+    let words: Vec<_> = words.collect();
+    Failure::Hinted(error, format!("the first word names the sandbox; without one: whatif exec -- {}", words.join(" ")).into())
 }
 
 pub fn no_streams(errno: rustix::io::Errno) -> EngineError {

@@ -23,16 +23,16 @@ pub struct Args {
     /// A sandbox, or a snapshot: LABEL or NAME@LABEL
     #[arg(value_name = "NAME|LABEL", required_unless_present = "template", conflicts_with = "template")]
     source: Option<String>,
-    /// A template instead
+    /// Export this template
     #[arg(long, value_name = "TEMPLATE")]
     template: Option<String>,
     /// The file to write, or - for standard output; NAME.whatif by default
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the file if there is one
+    /// Replace the file if it exists
     #[arg(long, short)]
     force: bool,
-    /// What becomes of processes that work in the sandbox meanwhile
+    /// How to treat running processes: copy (they continue; the changes are copied), refuse, or stop (end them)
     #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
     live: Live,
 }
@@ -46,7 +46,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let mut progress = |done: u64| line.show(&bytes(done));
     if args.output.as_deref() == Some(Path::new("-")) {
         if std::io::stdout().is_terminal() || output.json {
-            return Err(Failure::usage("an archive is nothing to look at", "give a file: --output FILE"));
+            return Err(Failure::usage("invalid_value", "an archive is nothing to look at", "give a file: --output FILE"));
         }
         let packed = engine.history.export(what, args.live, std::io::stdout().lock(), &mut progress)?;
         return Ok(tell_where_it_cannot_be_seen(&packed, output));

@@ -1,6 +1,7 @@
 //! `whatif fork`.
 
 use crate::exit::ExitCode;
+use std::time::Duration;
 
 use serde_json::json;
 use whatif_engine::Engine;
@@ -8,6 +9,7 @@ use whatif_engine::history::fork::Fork;
 use whatif_engine::lifecycle::shift::Live;
 
 use super::Outcome;
+use super::once::Verb;
 use super::snapshot::{live, tell_disturbed, was_copied};
 use crate::output::{Output, Style};
 
@@ -19,21 +21,32 @@ pub struct Args {
     /// A sandbox, or a snapshot: LABEL or NAME@LABEL
     #[arg(value_name = "NAME|LABEL")]
     source: String,
-    /// Name the new one; memorable names are made up otherwise
+    /// Name of the new sandbox; made up if not given
     #[arg(value_name = "NEW")]
     name: Option<String>,
-    /// How many to make; a given name gets -1, -2, …
+    /// Number of sandboxes to create; a given name gets -1, -2, …
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = count)]
     count: usize,
-    /// Show a path that is hidden by default; what was shown to the source is hidden again otherwise
+    /// Show a path that is hidden by default; not inherited from the source
     #[arg(long, value_name = "PATH", value_parser = super::path_rule::parse)]
     expose: Vec<String>,
-    /// What becomes of processes that work in the sandbox meanwhile: copy (they go on, the changes are copied), refuse, or stop them
+    /// How to treat running processes: copy (they continue; the changes are copied), refuse, or stop (end them)
     #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
     live: Live,
+    /// Do this once: the same command with this key gives the same answer for a day, without doing it again
+    #[arg(long, value_name = "KEY", value_parser = super::once::key)]
+    idempotency_key: Option<String>,
 }
 
+/// One that failed may be tried again.
+const FORK: Verb = Verb { name: "fork", within: Duration::from_secs(600), settles: |code| code == ExitCode::SUCCESS };
+
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
+    let asked = (&args.source, &args.name, args.count, &args.expose, format!("{:?}", args.live));
+    super::once::once(engine, args.idempotency_key.as_deref(), FORK, &asked, output, || fork(engine, args, output))
+}
+
+fn fork(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let fork = Fork { source: &args.source, name: args.name.as_deref(), count: args.count, expose: &args.expose, live: args.live };
     let forked = engine.history.fork(&fork)?;
     output.document(&json!({
@@ -42,6 +55,10 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         "ended": forked.disturbed.as_ref().map_or(&[][..], |d| &d.ended),
         "sandboxes": forked.sandboxes.iter().map(|s| json!({ "id": s.id, "name": s.name })).collect::<Vec<_>>(),
     }));
+    if let Some(one) = forked.sandboxes.first() {
+        // All are like the one they come from.
+        super::grant_options::tell(one, output);
+    }
     for sandbox in &forked.sandboxes {
         output.line(output.paint(Style::Bold, &sandbox.name));
     }

@@ -14,19 +14,19 @@ use crate::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Say what would be done, and do nothing
+    /// Print what would be done and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Remove sandboxes that were not used for so long, whatever they hold
+    /// Remove sandboxes that were not used for this long, even with unapplied changes
     #[arg(long, value_name = "TIME")]
     older_than: Option<Span>,
-    /// Remove the least recently used sandboxes until everything takes no more than this, whatever they hold
+    /// Remove the least recently used sandboxes, even with unapplied changes, until all take no more than this
     #[arg(long, value_name = "SIZE")]
     max_total: Option<Size>,
-    /// Record sandboxes again that are on the disk and in no record, as after a lost database; remove nothing
+    /// Record again the sandboxes that are on disk but not in the database, for example after it was lost; remove nothing
     #[arg(long, conflicts_with_all = ["dry_run", "older_than", "max_total", "delete_unknown"])]
     adopt: bool,
-    /// Also delete layers that no record ever knew, as after a lost or restored database
+    /// Also delete layers that were never recorded, for example after the database was lost or restored
     #[arg(long)]
     delete_unknown: bool,
 }
@@ -152,7 +152,7 @@ fn tell_removed(collected: &Collected, output: &Output) {
         output.line(format!("{} {verb} ({}): {}", sandbox.name, bytes(sandbox.bytes), sandbox.reason));
     }
     for name in &collected.busy {
-        output.line(format!("{name} stays this time: somebody is at work on it, or something is mounted in it"));
+        output.line(format!("{name} stays this time: another command is using it, or something is mounted in it"));
     }
     for name in &collected.races {
         output.line(format!("race {name} {verb}: it ended long ago, and nothing of it is left"));

@@ -12,7 +12,7 @@ use crate::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Of all projects, not only of this one
+    /// Include all projects
     #[arg(long, short = 'a')]
     all: bool,
 }
@@ -53,6 +53,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 fn state(page: &Page) -> String {
     match (&page.undone_by, &page.undo_of, &page.commit) {
         (Some(by), ..) => format!("undone by {by}"),
+        (None, ..) if !page.parts.is_empty() => format!("undone in part by {}", page.parts.join(", ")),
         (None, Some(of), _) if page.skipped.is_empty() => format!("undoes {of}"),
         (None, Some(of), _) => format!("undoes {of} but for {}", counted(page.skipped.len() as u64, "path")),
         (None, None, Some(commit)) => format!("commit {}", &commit[..commit.len().min(12)]),
@@ -83,6 +84,7 @@ fn document(page: &Page) -> serde_json::Value {
         "commit": page.commit,
         "undo_of": page.undo_of,
         "undone_by": page.undone_by,
+        "undone_in_part_by": page.parts,
         "skipped": page.skipped.iter().map(Text::from).collect::<Vec<_>>(),
         "state": if page.undone_by.is_some() { "undone" } else { "applied" },
     })

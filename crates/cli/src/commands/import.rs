@@ -18,22 +18,22 @@ pub struct Args {
     /// The archive, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Make it a sandbox of this name; what it was, under the name it had, by default
+    /// Import it as a sandbox of this name; by default as what it was, under its own name
     #[arg(long, conflicts_with = "template")]
     name: Option<String>,
-    /// Make it a template of this name
+    /// Import it as a template of this name
     #[arg(long, value_name = "TEMPLATE")]
     template: Option<String>,
-    /// Directory of the project it is for, instead of this one
+    /// Directory of the project; by default the current one
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
-    /// Use this backend for it; the one that new sandboxes get by default
+    /// Implementation of copy-on-write; by default the best that works here
     #[arg(long, value_name = "overlay|fuse|copy")]
     backend: Option<Backend>,
-    /// Hide a further path ('~/' is the home; others count from here)
+    /// Hide this path too ('~/' is the home directory; other paths are relative to this directory)
     #[arg(long, value_name = "PATH", value_parser = super::path_rule::parse)]
     mask: Vec<String>,
-    /// Only say what is in it
+    /// List the content and import nothing
     #[arg(long)]
     list: bool,
 }

@@ -12,9 +12,9 @@ use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: String,
-    /// The process, by the number 'whatif ps' shows, or the id of a command (c1)
+    /// The process number as in 'whatif ps', or the id of a command (c1)
     #[arg(value_name = "PID|ID", value_parser = chosen::parse)]
     process: Chosen,
     /// The signal, by name or number

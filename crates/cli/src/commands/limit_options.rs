@@ -1,39 +1,42 @@
 //! How much a sandbox may use, and for how long: what `run` and `new` have in common.
 
-use whatif_types::limits::Cpus;
+use whatif_types::limits::{Cpus, Then};
 use whatif_types::{Limits, Size, Span};
 
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
-    /// Processors' worth of time it may use, as in 0.5 or 2
+    /// Number of processors it may use, such as 0.5 or 2
     #[arg(long, value_name = "NUMBER")]
     cpus: Option<Cpus>,
-    /// Memory of everything in it together, as in 512M; beyond it a process is killed (exit code 137)
+    /// Memory for the whole sandbox, such as 512M; beyond it, a process is killed (exit code 137)
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
-    /// Processes and threads
+    /// Number of processes and threads
     #[arg(long, value_name = "NUMBER")]
     pids: Option<u64>,
-    /// What its changes may take on the disk, as in 2G
+    /// Disk space for its changes, such as 2G
     #[arg(long, value_name = "SIZE")]
     disk: Option<Size>,
-    /// How many files it may make or change
+    /// Number of files it may create or change
     #[arg(long, value_name = "NUMBER")]
     inodes: Option<u64>,
-    /// End each command after this time (30s, 5m, 2h); the exit code is 124 then
+    /// End each command after this time (30s, 5m, 2h), with exit code 124
     #[arg(long, value_name = "TIME")]
     timeout: Option<Span>,
-    /// End the sandbox after this time (30m, 2h); its changes are kept
+    /// Stop the sandbox after this time (30m, 2h); its changes are kept, unless --then says otherwise
     #[arg(long, value_name = "TIME")]
     ttl: Option<Span>,
-    /// Stop the sandbox when no command ran in it for this time; the next one starts it again
+    /// Stop the sandbox when the time of --ttl is up (the default), or remove it with its changes
+    #[arg(long, value_name = "stop|remove", requires = "ttl")]
+    then: Option<Then>,
+    /// Stop the sandbox when it was idle for this long; the next command starts it again
     #[arg(long, value_name = "TIME")]
     idle: Option<Span>,
-    /// Limits by name: small, medium, large, a profile of the configuration, or none
+    /// A set of limits: small, medium, large, a profile from the configuration, or none
     #[arg(long = "limits", value_name = "NAME")]
     preset: Option<String>,
-    /// Refuse to start if a limit cannot be enforced strictly on this machine
+    /// Fail if this machine cannot enforce a limit strictly
     #[arg(long)]
     require_limits: bool,
 }
@@ -55,6 +58,7 @@ impl LimitOptions {
             inodes: self.inodes,
             timeout: self.timeout,
             ttl: self.ttl,
+            then: self.then,
             idle: self.idle,
         }
     }

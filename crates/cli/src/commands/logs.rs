@@ -9,7 +9,7 @@ use whatif_engine::lifecycle::logs::{Log, Part};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::Chosen;
 
-use super::{Outcome, meant};
+use super::{Outcome, meant_and_told};
 use crate::chosen;
 use crate::output::{Output, Style, lost_output, printable};
 
@@ -19,15 +19,15 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
-    /// Which command, by its id (c1) or the number of its process; the latest otherwise
+    /// The command, by its id (c1) or process number; by default the latest
     #[arg(value_name = "ID|PID", value_parser = chosen::parse)]
     command: Option<Chosen>,
-    /// Go on printing until the command ends
+    /// Follow the output until the command ends
     #[arg(long, short)]
     follow: bool,
-    /// Only the last N lines
+    /// Print only the last N lines
     #[arg(long, short = 'n', value_name = "N")]
     tail: Option<usize>,
     /// Print escape sequences as they are, even to a terminal
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut log = engine.lifecycle.log(&meant(engine, args.name.as_deref())?, args.command)?;
+    let mut log = engine.lifecycle.log(&meant_and_told(engine, args.name.as_deref(), output)?, args.command)?;
     // A command that never pauses would never let us end.
     log.bound(false)?;
     if output.json {

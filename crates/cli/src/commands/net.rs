@@ -24,12 +24,12 @@ const INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
-    /// Only what was denied
+    /// Show only denied connections
     #[arg(long)]
     denied: bool,
-    /// Show the rules in force and where they come from; the user's tools may have to be asked for that
+    /// Show the rules in force and where they come from (may run your package managers to find their registries)
     #[arg(long)]
     rules: bool,
     /// Go on showing what is decided; with --json one line each
@@ -41,9 +41,9 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Allow something, at once, also for what runs
+    /// Allow a destination at once, also for running commands
     Allow(Rules),
-    /// Deny something, at once; connections to it are cut
+    /// Deny a destination at once, and cut connections to it
     Deny(Rules),
     /// List what was allowed at a prompt, for projects or always
     Permits {
@@ -55,7 +55,7 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Rules {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: String,
     /// A domain, *.domain, an address or a network, each with an optional :port
     #[arg(required = true, value_name = "RULE")]
@@ -91,7 +91,11 @@ fn permits(engine: &Engine, forget: Option<&Rule>, output: &Output) -> Outcome {
     if let Some(rule) = forget
         && engine.network.forget_permit(rule)? == 0
     {
-        return Err(Failure::usage(format!("'{rule}' was not permitted anywhere"), "'whatif net permits' lists what was"));
+        return Err(Failure::usage(
+            "no_match",
+            format!("'{rule}' was not permitted anywhere"),
+            "'whatif net permits' lists what was",
+        ));
     }
     let permits = engine.network.permits()?;
     output.document(&permits);

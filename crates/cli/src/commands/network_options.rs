@@ -11,24 +11,25 @@ use super::path_rule;
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Network")]
 pub struct NetworkOptions {
-    /// Whom it may talk to: none, registries (what your package managers use; the default), local, host, or allow=RULE[,RULE]
+    /// Network access: none, registries (those of your package managers; the default), local, host, or allow=RULE[,RULE]
     ///
     /// A rule is a domain, *.domain, an address or a network, each with an optional :port, or http://host/path. Repeatable.
     #[arg(long, value_name = "none|registries|local|host|allow=RULE")]
     pub net: Vec<NetChoice>,
-    /// Let it use one service of this machine, at the same port inside
+    /// Let the sandbox reach one service of this machine, at the same port
     #[arg(long, value_name = "localhost:PORT")]
     pub reach: Vec<Reach>,
-    /// Make a port inside reachable at this machine's loopback
+    /// Make a port of the sandbox reachable at 127.0.0.1
     #[arg(long, value_name = "[HOST_PORT:]PORT")]
     pub publish: Vec<Publish>,
-    /// Let it use a credential without knowing it: the variable NAME has a placeholder inside, replaced on the way to --for HOST
+    /// Let commands use a credential that they cannot read: NAME holds a placeholder inside, which is replaced in requests to --for
+    /// HOST
     #[arg(long, value_name = "NAME=@FILE|NAME=env[:VARIABLE]")]
     pub secret: Vec<String>,
-    /// The only host that the --secret before it is sent to
+    /// The only host that receives the preceding --secret
     #[arg(long = "for", value_name = "HOST", requires = "secret")]
     pub secret_for: Vec<String>,
-    /// Send the secret in this header field too; Authorization, X-Api-Key and others that carry credentials need not be named
+    /// Replace the placeholder in this header field too; Authorization, X-Api-Key and similar fields are included
     #[arg(long, value_name = "[NAME=]FIELD", requires = "secret")]
     pub field: Vec<String>,
 }

@@ -19,9 +19,9 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Fill up the pool of this project now
+    /// Fill the pool of this project now
     Fill,
-    /// Throw away everything that is kept ready
+    /// Remove all sandboxes that are kept ready
     Drain,
 }
 
@@ -41,7 +41,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 fn fill(engine: &Engine, output: &Output) -> Result<(), Failure> {
     let filled = engine.upkeep.fill_pool_now()?;
     if filled.size == 0 && filled.surplus == 0 {
-        return Err(Failure::usage("the pool is switched off", "set 'size' under '[pool]' in the configuration"));
+        return Err(Failure::usage("switched_off", "the pool is switched off", "set 'size' under '[pool]' in the configuration"));
     }
     output.document(&filled);
     output.line(told(&filled));

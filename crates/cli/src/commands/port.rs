@@ -7,29 +7,29 @@ use whatif_engine::{Engine, Sandbox};
 use whatif_types::Status;
 use whatif_types::network::Publish;
 
-use super::{Outcome, meant};
+use super::{Outcome, meant_and_told};
 use crate::output::{Output, Style};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
-    /// The port inside, and the one here if it is to be another; 0 for any that is free
+    /// The port inside, and the port on this machine if it differs (0: any free port)
     #[arg(value_name = "[HOST_PORT:]PORT")]
     port: Option<Publish>,
-    /// Stop publishing this port, given as it is inside
+    /// Stop publishing this port (the number inside)
     #[arg(long, value_name = "PORT", conflicts_with = "port")]
     remove: Option<u16>,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if let Some(port) = args.remove {
-        let sandbox = engine.network.unpublish(&meant(engine, args.name.as_deref())?, port)?;
+        let sandbox = engine.network.unpublish(&meant_and_told(engine, args.name.as_deref(), output)?, port)?;
         output.document(&json!({ "sandbox": sandbox.name, "ports": sandbox.details.network.publish }));
         output.note(format!("port {port} of '{}' is not published any more", sandbox.name));
         return Ok(ExitCode::SUCCESS);
     }
-    let (sandbox, ports) = engine.network.ports(&meant(engine, args.name.as_deref())?, args.port)?;
+    let (sandbox, ports) = engine.network.ports(&meant_and_told(engine, args.name.as_deref(), output)?, args.port)?;
     let taken = engine.network.missing_ports(&sandbox);
     output.document(&json!({ "sandbox": sandbox.name, "ports": ports, "taken": taken }));
     if ports.is_empty() {

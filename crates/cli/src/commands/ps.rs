@@ -6,26 +6,22 @@ use serde_json::json;
 use whatif_engine::{Engine, Exited};
 use whatif_types::CommandId;
 
-use super::{Outcome, meant};
+use super::{Outcome, meant_and_told};
 use crate::output::{Output, Style, bytes, printable};
 use crate::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
-    /// Also the commands that ended lately, with what they used
+    /// Include commands that ended recently, with what they used
     #[arg(long, short)]
     all: bool,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let (sandbox, processes, ended) = engine.lifecycle.processes(&meant(engine, args.name.as_deref())?)?;
-    if args.all {
-        output.document(&json!({ "processes": processes, "ended": ended }));
-    } else {
-        output.document(&processes);
-    }
+    let (sandbox, processes, ended) = engine.lifecycle.processes(&meant_and_told(engine, args.name.as_deref(), output)?)?;
+    output.document(&json!({ "sandbox": sandbox.name, "processes": processes, "ended": ended }));
     if args.all && !ended.is_empty() {
         output.line(table::render(&ended_rows(&ended, output)));
     }

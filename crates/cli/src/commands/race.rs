@@ -53,7 +53,7 @@ struct Which {
 /// Variables whose values are written down nowhere.
 #[derive(Debug, clap::Args)]
 struct Variables {
-    /// Set a variable, as when the race was begun
+    /// Set a variable, as when the race was started
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
 }
@@ -80,6 +80,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
 
 fn start(engine: &Engine, options: plan::Options, output: &Output) -> Outcome {
     let new = options.resolve(engine)?;
+    super::grant_options::tell_of(&new.sandbox.grants, output);
     // Their values are known to us alone.
     let set: Vec<String> = new.sandbox.env.iter().filter(|entry| entry.contains('=')).cloned().collect();
     let experiment = engine.races.new_race(new)?;

@@ -8,16 +8,20 @@ use whatif_types::text::Text;
 
 use super::{Outcome, meant};
 use crate::output::{Output, Style, counted, visible_path};
+use crate::progress::Clock;
 use crate::spelled;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox; by default the latest of this project
+    /// The sandbox, by name or the beginning of its id; by default the latest of this project
     name: Option<String>,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let rebased = engine.changes.rebase(&meant(engine, args.name.as_deref())?)?;
+    let which = meant(engine, args.name.as_deref())?;
+    let clock = Clock::start("rebasing", args.name.as_deref().unwrap_or("the latest sandbox"), output);
+    let rebased = engine.changes.rebase(&which)?;
+    drop(clock);
     let project = &rebased.sandbox.project;
     let texts = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
     output.document(&json!({
@@ -37,7 +41,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.line(format!("kept      {}: {why}", visible_path(shown_path(path, project))));
     }
     for (path, why) in &rebased.open {
-        output.line(format!("{}  {}: {why}", output.paint(Style::Red, "open    "), visible_path(shown_path(path, project))));
+        output.line(format!("{}  {}: {why}", output.paint(Style::Red, "conflict"), visible_path(shown_path(path, project))));
     }
     let name = &rebased.sandbox.name;
     let unsettled = rebased.marked.len() + rebased.open.len();

@@ -6,38 +6,43 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use serde_json::json;
 use whatif_engine::ground::GroundError;
+use whatif_engine::lifecycle::LifecycleError;
 use whatif_engine::{Engine, EngineError};
+use whatif_types::Status;
 
 use super::Outcome;
 use crate::failure::Failure;
-use crate::output::{Output, counted};
+use crate::output::{Output, counted, printable};
+use crate::progress::Clock;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandboxes: names or beginnings of ids
-    #[arg(required_unless_present = "all")]
+    /// The sandboxes: names or beginnings of ids. On a terminal, by default the one of this project that was used last
     names: Vec<String>,
-    /// All of them
+    /// Remove all sandboxes
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Do not ask, even on a terminal
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Refuse sandboxes that are running
+    /// Remove all sandboxes that are not running; with names, only these, and refuse if one is running
     #[arg(long)]
     stopped: bool,
 }
 
+/// Which sandboxes are to go.
+enum Wanted {
+    Named(Vec<String>),
+    /// All there are, or all that do not run.
+    All(Vec<String>),
+}
+
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut names = if args.all { engine.lifecycle.names()? } else { args.names.clone() };
+    let wanted = wanted(engine, args)?;
+    let is_all = matches!(wanted, Wanted::All(_));
+    let (Wanted::Named(mut names) | Wanted::All(mut names)) = wanted;
     let mut named = HashSet::new();
     names.retain(|name| named.insert(name.clone()));
-    if args.all && !args.yes && !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(
-            "nobody can be asked whether to remove all sandboxes",
-            "if that is meant: whatif rm --all --yes",
-        ));
-    }
     if !args.yes && asks_a_person() {
         let (found, unknown, snapshots) = looked_up(engine, &names)?;
         if !found.is_empty() && !agreed(&question(&found, snapshots))? {
@@ -46,17 +51,32 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         }
         names = [found, unknown].concat();
     }
+    if names.is_empty() {
+        output.note("no sandbox to remove");
+    }
     // One that cannot be removed does not keep the others.
     let mut removed = Vec::new();
+    let mut already_removed = Vec::new();
     let mut first_failure = None;
     for name in &names {
-        match engine.lifecycle.remove(&name.as_str().into(), args.stopped) {
+        let mut gone = |name: &String| {
+            output.line(format!("{} was already removed", printable(name)));
+            already_removed.push(name.clone());
+        };
+        let clock = Clock::start("removing", name, output);
+        let outcome = engine.lifecycle.remove(&name.as_str().into(), args.stopped);
+        drop(clock);
+        match outcome {
             Ok(sandbox) => {
                 output.line(format!("{} is gone", sandbox.name));
                 removed.push(sandbox.name);
             }
             // Of all there were a moment ago, one may have gone by itself.
-            Err(EngineError::Ground(GroundError::NoSuchSandbox { .. })) if args.all => {}
+            Err(EngineError::Ground(GroundError::NoSuchSandbox { .. } | GroundError::Removed { .. })) if is_all => {}
+            // Nor does one go that runs by now.
+            Err(EngineError::Lifecycle(LifecycleError::StillRunning { .. })) if is_all && args.stopped => {}
+            Err(EngineError::Ground(GroundError::Removed { .. })) => gone(name),
+            Err(EngineError::Ground(GroundError::NoSuchSandbox { .. })) if engine.lifecycle.was_removed(name)? => gone(name),
             Err(error) => {
                 let earlier = first_failure.replace(error);
                 if let Some(earlier) = earlier {
@@ -65,8 +85,47 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             }
         }
     }
-    output.document(&json!({ "removed": removed }));
+    output.document(&json!({ "removed": removed, "already_removed": already_removed }));
     first_failure.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
+}
+
+fn wanted(engine: &Engine, args: &Args) -> Result<Wanted, Failure> {
+    if !args.names.is_empty() {
+        return Ok(Wanted::Named(args.names.clone()));
+    }
+    if !args.all && !args.stopped {
+        return the_latest(engine, args);
+    }
+    let (which, options) = match (args.all, args.stopped) {
+        (_, true) => ("all sandboxes that are not running", "--stopped"),
+        _ => ("all sandboxes", "--all"),
+    };
+    if !args.yes && !asks_a_person() {
+        return Err(Failure::usage(
+            "needs_confirmation",
+            format!("no terminal to confirm on that {which} are to be removed"),
+            format!("to remove them without a question: whatif rm {options} --yes"),
+        ));
+    }
+    if args.stopped {
+        let all = engine.lifecycle.list()?.into_iter().filter(|sandbox| sandbox.status != Status::Active);
+        return Ok(Wanted::All(all.map(|sandbox| sandbox.name).collect()));
+    }
+    Ok(Wanted::All(engine.lifecycle.names()?))
+}
+
+/// Nothing is removed that was neither named nor confirmed.
+fn the_latest(engine: &Engine, args: &Args) -> Result<Wanted, Failure> {
+    let caller = engine.caller();
+    let latest = engine.ground.latest_of(&caller.project_of(&caller.cwd)?)?.name;
+    if !args.yes && asks_a_person() {
+        return Ok(Wanted::Named(vec![latest]));
+    }
+    Err(Failure::usage(
+        "missing_argument",
+        "which sandbox is to be removed?",
+        format!("name it; the one used last here: whatif rm {latest}"),
+    ))
 }
 
 /// What a person is asked about: sandboxes that are there, each once and by its name; the other names; how many snapshots go.

@@ -21,7 +21,7 @@ pub struct Args {
     /// The sandbox, then the label (or @-1, @-2, …); a single word is a label of the latest sandbox of this project
     #[arg(value_name = "LABEL", num_args = 1..=2, required = true)]
     words: Vec<String>,
-    /// What becomes of processes: stop them, or refuse to roll back while there are any
+    /// How to treat running processes: stop (end them), or refuse to roll back
     #[arg(long, value_name = "stop|refuse", value_parser = live, default_value = "stop")]
     live: Live,
 }
@@ -64,5 +64,5 @@ fn which(engine: &Engine, name: &str) -> Result<Failure, EngineError> {
         [] => format!("it has none yet; take one: whatif snapshot {name}"),
         [.., last] => format!("it has {}; for example: whatif rollback {name} {last}   (@-1 is the latest)", labels.join(", ")),
     };
-    Ok(Failure::usage(format!("to which snapshot shall '{name}' return?"), hint))
+    Ok(Failure::usage("missing_argument", format!("no snapshot given for '{name}'"), hint))
 }

@@ -4,44 +4,47 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use whatif_engine::{Engine, EngineError, NewSandbox};
-use whatif_types::Backend;
+use whatif_types::{Backend, label};
 
+use super::grant_options::GrantOptions;
 use super::limit_options::LimitOptions;
 use super::network_options::NetworkOptions;
-use super::path_rule;
+use super::{path_rule, variable};
 
 #[derive(Debug, Default, clap::Args)]
 pub struct SandboxOptions {
-    /// Name it; a memorable one is made up otherwise
+    /// Name of the sandbox; made up if not given
     #[arg(long)]
     pub name: Option<String>,
-    /// Carry a variable although it looks like a secret (NAME), or set one (NAME=VALUE)
-    #[arg(long, value_name = "NAME[=VALUE]")]
+    /// Set a variable (NAME=VALUE), or pass one that looks like a secret (NAME)
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable::parse)]
     pub env: Vec<String>,
-    /// Directory to start in, instead of this one; its project is the sandbox's
+    /// Start in this directory; the sandbox belongs to the project around it
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Attach a label, as KEY=VALUE
-    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    /// Attach a label
+    #[arg(long, value_name = "KEY=VALUE", value_parser = labelled)]
     pub label: Vec<(String, String)>,
-    /// How processes are isolated
+    /// Isolation of processes
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
-    /// How copy-on-write is done; the best that works here by default
+    /// Implementation of copy-on-write; by default the best that works here
     #[arg(long, value_name = "overlay|fuse|copy")]
     pub backend: Option<Backend>,
-    /// Hide a further path ('~/' is the home; others count from here)
+    /// Hide this path too ('~/' is the home directory; other paths are relative to this directory)
     #[arg(long, value_name = "PATH", value_parser = path_rule::parse)]
     pub mask: Vec<String>,
     /// Show a path that is hidden by default
     #[arg(long, value_name = "PATH", value_parser = path_rule::parse)]
     pub expose: Vec<String>,
-    /// Start from a template instead of from reality alone
+    /// Start from this template
     #[arg(long, value_name = "NAME")]
     pub template: Option<String>,
-    /// Take a snapshot before each command, to be able to step back
+    /// Take a snapshot before each command
     #[arg(long)]
     pub auto_snapshot: bool,
+    #[command(flatten)]
+    pub grants: GrantOptions,
     #[command(flatten)]
     pub network: NetworkOptions,
     #[command(flatten)]
@@ -57,6 +60,7 @@ impl SandboxOptions {
             backend: self.backend,
             mask: self.mask,
             expose: self.expose,
+            grants: self.grants.into_grants(),
             env: self.env,
             cwd: self.cwd,
             idempotency_key: None,
@@ -70,10 +74,9 @@ impl SandboxOptions {
     }
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+fn labelled(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, _)) if key.starts_with("whatif.") => Err("labels that begin with 'whatif.' are whatif's own".to_owned()),
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some((key, value)) if !key.is_empty() => label::check_key(key).map(|()| (key.to_owned(), value.to_owned())),
         _ => Err("a label is KEY=VALUE".to_owned()),
     }
 }

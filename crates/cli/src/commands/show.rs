@@ -3,6 +3,8 @@
 use crate::exit::ExitCode;
 
 use whatif_engine::{Engine, Shown};
+use whatif_types::grants::Allowed;
+use whatif_types::limits::Then;
 use whatif_types::sandbox::{StopReason, is_given_up};
 use whatif_types::{Identity, timestamp};
 
@@ -12,7 +14,7 @@ use crate::{ending, table};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
 }
 
@@ -53,6 +55,8 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
             "landlock",
             if shown.protection.landlock_abi == 0 {
                 "not available in this kernel".to_owned()
+            } else if details.grants.allows(Allowed::Userns) {
+                format!("ABI {}, for signals and abstract sockets only", shown.protection.landlock_abi)
             } else {
                 format!("ABI {}", shown.protection.landlock_abi)
             },
@@ -62,6 +66,12 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     ];
     for missing in &shown.listed.missing {
         rows.push(("missing", output.paint(Style::Red, printable(&missing.to_string()))));
+    }
+    let grants = &details.grants;
+    rows.extend(grants.devices.iter().map(|device| ("granted", format!("the device {}", path(device)))));
+    rows.extend(grants.gpu.iter().map(|gpu| ("granted", format!("NVIDIA cards: {gpu}"))));
+    if grants.allows(Allowed::Userns) {
+        rows.push(("granted", "user namespaces; confinement is weaker".to_owned()));
     }
     for port in &shown.taken_ports {
         let text = format!("port {} at 127.0.0.1:{}: taken by another program", port.inside, port.host);
@@ -82,7 +92,14 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     for (place, reason) in &shown.protection.shared {
         rows.push(("shared", format!("pipes, sockets and locks in {} ({})", path(place), printable(reason))));
     }
-    rows.push(("variables left out", or_none(&details.dropped_env)));
+    for (view, reason) in &shown.protection.borrowed {
+        rows.push(("borrowed", format!("{} of what is around the sandbox, read-only ({})", path(view), printable(reason))));
+    }
+    let left_out = match details.dropped_env.len() {
+        0 => "none".to_owned(),
+        count => format!("{count} ({})", printable(&details.dropped_env.join(" "))),
+    };
+    rows.push(("variables left out", left_out));
     rows.push(("masked", format!("{} paths of credentials and histories (--json lists them)", shown.masked_paths.len())));
     if !details.labels.is_empty() {
         rows.push(("labels", details.labels.iter().map(|(k, v)| printable(&format!("{k}={v}"))).collect::<Vec<_>>().join(" ")));
@@ -100,6 +117,12 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
         let by = details.enforced.iter().find(|e| e.resource == resource).map(|e| format!(" ({})", e.by)).unwrap_or_default();
         rows.push(("limit", format!("{resource} {limit}{by}")));
     }
+    if let Some(defaults) = &details.default_limits {
+        rows.extend(defaults.describe().into_iter().map(|text| ("default limit", text)));
+        rows.extend(defaults.missing.iter().map(|why| ("no default limit", printable(why))));
+    } else if details.limits.are_off() {
+        rows.push(("default limits", "none".to_owned()));
+    }
     let limits = &details.limits;
     for (what, span, note) in [("timeout", limits.timeout, " for each command"), ("ttl", limits.ttl, ""), ("idle", limits.idle, "")]
     {
@@ -107,6 +130,9 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
     }
     if let Some(ms) = shown.remaining_ms {
         rows.push(("ends in", if ms == 0 { "its time is up".to_owned() } else { timestamp::countdown(ms) }));
+        if limits.then == Some(Then::Remove) {
+            rows.push(("then", "it is removed, with its changes".to_owned()));
+        }
     }
     if let Some(pid) = shown.keeper_pid {
         rows.push(("keeper", format!("process {pid}")));
@@ -132,8 +158,4 @@ fn identity(identity: Identity) -> String {
 
 fn path(path: &std::path::Path) -> String {
     printable(&path.to_string_lossy())
-}
-
-fn or_none(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { printable(&names.join(" ")) }
 }

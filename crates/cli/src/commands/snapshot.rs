@@ -26,13 +26,13 @@ pub struct Args {
     /// The sandbox, then the label; a single word that is no sandbox is a label for the latest sandbox of this project
     #[arg(value_name = "LABEL", num_args = 0..=2)]
     words: Vec<String>,
-    /// What it is about
+    /// Description
     #[arg(long, short)]
     message: Option<String>,
-    /// What becomes of processes that work in the sandbox meanwhile: copy (they go on, the changes are copied), refuse, or stop them
+    /// How to treat running processes: copy (they continue; the changes are copied), refuse, or stop (end them)
     #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
     live: Live,
-    /// Return only when it would survive a power cut
+    /// Wait until the snapshot would survive a power failure
     #[arg(long)]
     durable: bool,
 }
@@ -134,6 +134,7 @@ fn named_apart(engine: &Engine, labels: &[String], error: EngineError) -> Failur
             if engine.changes.is_sandbox(name).unwrap_or(false) =>
         {
             Failure::usage(
+                "invalid_value",
                 format!("'{name}' is a sandbox, not a snapshot"),
                 format!("one of its snapshots is named so: whatif snapshot rm {name}@{label}"),
             )
@@ -153,8 +154,8 @@ pub fn live(text: &str) -> Result<Live, String> {
 
 /// For `exec --auto-snapshot`. The sandbox is entered anew: the snapshot may have had to stop it. Returns the label, if one was
 /// taken.
-pub fn before_command(engine: &Engine, entered: Entered, output: &Output) -> Result<(Entered, Option<String>), Failure> {
-    let label = match engine.history.snapshot_before_command(&entered.sandbox) {
+pub fn before_command(engine: &Engine, mut entered: Entered, output: &Output) -> Result<(Entered, Option<String>), Failure> {
+    let label = match engine.history.snapshot_before_command(&mut entered) {
         Ok(None) => return Ok((entered, None)),
         Ok(Some(taken)) => {
             let (name, label) = (&taken.sandbox.name, &taken.snapshot.label);

@@ -16,7 +16,7 @@ use crate::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use crate::output::{Output, counted};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
 }
 

@@ -10,9 +10,9 @@ use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
-    /// Give it this much time from now on (30m, 2h), also when it runs already or its time is up
+    /// Let the sandbox live this long from now on (30m, 2h), even if it already runs or has expired
     #[arg(long, value_name = "TIME")]
     ttl: Option<Span>,
 }

@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandboxes; all that run otherwise
+    /// The sandboxes; by default all that run
     names: Vec<String>,
     /// Go on showing, once a second; with --json one line each time
     #[arg(long, short)]

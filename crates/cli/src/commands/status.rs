@@ -4,17 +4,19 @@ use std::path::Path;
 use serde_json::json;
 use whatif_engine::changes::apply::Outlook;
 use whatif_engine::changes::status::{Drift, Standing};
-use whatif_engine::{Base, Engine, Moved, shown_path};
+use whatif_engine::{Base, Engine, EngineError, Moved, shown_path};
+use whatif_types::Status;
 use whatif_types::text::Text;
 use whatif_types::timestamp::age;
 
 use super::{Outcome, meant};
+use crate::changes;
 use crate::output::{Output, Style, counted, visible_path};
 use crate::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox; by default the latest of this project
+    /// The sandbox, by name or the beginning of its id; by default the latest of this project
     name: Option<String>,
 }
 
@@ -26,7 +28,19 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let standing = engine.changes.status(&meant(engine, args.name.as_deref())?)?;
     output.document(&document(&standing));
     let name = output.paint(Style::Bold, &standing.sandbox.name);
-    output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), held(&standing)));
+    let applies = applied_wholly(engine, &standing)?;
+    if !applies.is_empty() {
+        output.line(format!("{name} is {} old; {}", age(standing.age_ms), changes::all_applied("it", &applies)));
+        // What reality did since is told all the same.
+        if standing.drift.is_empty() && standing.lost_names.is_empty() && standing.unreadable.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+    } else {
+        output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), held(&standing)));
+    }
+    for line in changes::packages::in_words(&standing.packages, &standing.sandbox.project) {
+        output.line(format!("  {line}"));
+    }
     if standing.project_is_missing {
         let (path, name) = (visible_path(&standing.sandbox.project), &standing.sandbox.name);
         output.line(format!("{} the project is not at {path} any more: it was moved or deleted", output.paint(Style::Red, "!")));
@@ -74,7 +88,19 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         output.line(format!("… and {} more", drift.len() - MOST_LISTED));
     }
     output.line(in_words(&standing, output));
+    if standing.sandbox.status == Status::Active {
+        let name = &standing.sandbox.name;
+        output.note(format!(
+            "  programs that run inside get no events for edits in reality; those that poll see them after: whatif exec {name} -- true"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The applies by which everything became real; none if something differs from reality.
+fn applied_wholly(engine: &Engine, standing: &Standing) -> Result<Vec<String>, EngineError> {
+    let is_equal = standing.changes == 0 && standing.unreadable.is_empty() && !standing.project_is_missing;
+    if is_equal { engine.changes.applies_of(&standing.sandbox) } else { Ok(Vec::new()) }
 }
 
 /// As `diff` counts them: its headline is about what it lists.
@@ -98,11 +124,15 @@ fn row(drift: &Drift, standing: &Standing, output: &Output) -> Vec<String> {
     };
     let word = drift.kind.in_words();
     let mut note = match (drift.collides, drift.base) {
-        (Some(Outlook::Merges), _) => output.paint(Style::Cyan, "fits together with what the sandbox did there"),
-        (Some(Outlook::Conflict), Some(Base::Unknown)) => {
-            output.paint(Style::Red, "collides with what the sandbox did there, and which version it saw is not known")
+        (Some(Outlook::Merges), _) => output.paint(Style::Cyan, "will be merged with what the sandbox did there"),
+        (Some(Outlook::Same), _) => "reality has what the sandbox did there".to_owned(),
+        (Some(Outlook::Conflict), base) => {
+            let why = drift.why.unwrap_or(match base {
+                Some(Base::Unknown) => "both changed it, and which version the sandbox saw is not known",
+                _ => "both changed it",
+            });
+            output.paint(Style::Red, format!("conflict: {why}"))
         }
-        (Some(Outlook::Conflict), _) => output.paint(Style::Red, "collides with what the sandbox did there"),
         (None, _) if drift.perhaps_before => "perhaps before the sandbox was made".to_owned(),
         (None, _) => String::new(),
     };
@@ -127,9 +157,13 @@ fn in_words(standing: &Standing, output: &Output) -> String {
             output.paint(Style::Red, "results may not apply"),
             counted(conflicts as u64, "path"),
             if standing.drift.iter().any(|d| d.can_be_marked && !d.left_out) {
-                format!("To settle that in the sandbox: whatif rebase {name}")
+                format!(
+                    "To resolve them in the sandbox: whatif rebase {name}; or when you apply: --theirs PATH, --ours PATH or --skip PATH"
+                )
             } else {
-                "Choose when you apply: --theirs PATH, --ours PATH or --skip PATH".to_owned()
+                format!(
+                    "To resolve them: whatif apply {name} with --theirs PATH (the sandbox's), --ours PATH (reality's) or --skip PATH (later)"
+                )
             },
         ),
     }
@@ -147,7 +181,7 @@ fn document(standing: &Standing) -> serde_json::Value {
         .map(|d| {
             let path = Text::from(shown_path(&d.path, &standing.sandbox.project));
             json!({
-                "path": path, "kind": d.kind.kind(), "perhaps_added": d.kind.is_perhaps_added(), "collides": d.collides, "base": d.base,
+                "path": path, "kind": d.kind.kind(), "perhaps_added": d.kind.is_perhaps_added(), "collides": d.collides, "why": d.why, "base": d.base,
                 "perhaps_before": d.perhaps_before, "left_out": d.left_out,
             })
         })
@@ -158,6 +192,7 @@ fn document(standing: &Standing) -> serde_json::Value {
         "changes": standing.changes,
         "ignored": standing.ignored,
         "outside": standing.outside,
+        "packages": standing.packages,
         "drift": drift,
         "lost_names": standing.lost_names.iter().map(|d| Text::from(shown_directory(d, &standing.sandbox.project))).collect::<Vec<_>>(),
         "project_missing": standing.project_is_missing,

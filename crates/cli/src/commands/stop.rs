@@ -10,18 +10,23 @@ use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The sandbox: its name or the beginning of its id
+    /// The sandbox, by name or the beginning of its id
     name: Option<String>,
-    /// How long processes have to end by themselves before they are killed
+    /// Time for processes to end before they are killed
     #[arg(long, value_name = "TIME")]
     grace: Option<Span>,
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let sandbox = engine.lifecycle.stop(&meant(engine, args.name.as_deref())?, args.grace.map_or(DEFAULT_GRACE, Span::duration))?;
-    let name = sandbox.name.clone();
-    let left = if sandbox.status == Status::Deleted { "; its run left nothing to keep" } else { "" };
-    output.document(&engine.lifecycle.listed(sandbox)?);
-    output.line(format!("{name} is stopped{left}"));
+    let stopped = engine.lifecycle.stop(&meant(engine, args.name.as_deref())?, args.grace.map_or(DEFAULT_GRACE, Span::duration))?;
+    let (name, status) = (stopped.sandbox.name.clone(), stopped.sandbox.status);
+    output.document(&engine.lifecycle.listed(stopped.sandbox)?);
+    output.line(match status {
+        Status::Deleted => format!("{name} is stopped; its run left nothing to keep"),
+        Status::Stopped if stopped.was_running => format!("{name} is stopped"),
+        Status::Stopped => format!("{name} was already stopped"),
+        status if stopped.was_running => format!("{name} is stopped; it is {status}, as before"),
+        status => format!("{name} was not running: it is {status}"),
+    });
     Ok(ExitCode::SUCCESS)
 }

@@ -24,19 +24,19 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Make a template of what a sandbox is now
+    /// Save a sandbox's current state as a template
     #[command(override_usage = "whatif template save [OPTIONS] [NAME] <TEMPLATE>")]
     Save {
         /// The sandbox, then the name of the template; a single word is a template of the latest sandbox of this project
         #[arg(value_name = "TEMPLATE", num_args = 1..=2, required = true)]
         words: Vec<String>,
-        /// What it is about
+        /// Description
         #[arg(long, short)]
         message: Option<String>,
-        /// Replace the one of this name
+        /// Replace the template if it exists
         #[arg(long)]
         replace: bool,
-        /// What becomes of processes that work in the sandbox meanwhile
+        /// How to treat running processes: copy (they continue; the changes are copied), refuse, or stop (end them)
         #[arg(long, value_name = "copy|refuse|stop", value_parser = live, default_value = "copy")]
         live: Live,
     },

@@ -58,7 +58,7 @@ pub(super) enum Outcome {
     },
     /// No, and nothing more is asked. The command gets the key.
     Interrupted(u8),
-    /// No, and nothing more is asked: nobody answers.
+    /// No, and nothing more is asked: no answer.
     NobodyThere,
 }
 
@@ -175,7 +175,13 @@ impl Prompt {
     }
 
     fn question(&self, ask: &Ask) -> String {
-        format!("{} a program inside wants {}. {CHOICES} ", self.tag, host(ask))
+        let request = format!("a program inside wants {}.", host(ask));
+        let columns = usize::from(terminal::size().0);
+        let fits = "whatif: ".len() + request.chars().count() + CHOICES.len() + 2 < columns;
+        match fits {
+            true => format!("{} {request} {CHOICES} ", self.tag),
+            false => format!("{} {request}\r\n{} ", self.tag, choices_within(columns)),
+        }
     }
 
     fn conclude(&mut self, what: &str) {
@@ -186,6 +192,20 @@ impl Prompt {
 
 fn host(ask: &Ask) -> String {
     place(&ask.host, Some(ask.port))
+}
+
+/// No line breaks within the name of a key.
+fn choices_within(columns: usize) -> String {
+    let mut lines = vec![String::new()];
+    // What belongs together has one space in it, what does not has two.
+    for choice in CHOICES.replace("? ", "?  ").split("  ") {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(choice),
+            Some(line) if line.len() + choice.len() + 3 < columns => line.push_str(&format!("  {choice}")),
+            _ => lines.push(choice.to_owned()),
+        }
+    }
+    lines.join("\r\n")
 }
 
 /// Plain letters: a program may have loaded others.
@@ -227,6 +247,13 @@ fn say(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn choices_stay_whole_on_a_narrow_terminal() {
+        assert_eq!(choices_within(80), "Allow it?  [o]nce  for this [p]roject  [a]lways  [N]o");
+        assert_eq!(choices_within(40), "Allow it?  [o]nce  for this [p]roject\r\n[a]lways  [N]o");
+        assert_eq!(choices_within(8), "Allow it?\r\n[o]nce\r\nfor this [p]roject\r\n[a]lways\r\n[N]o");
+    }
 
     #[test]
     fn the_documentation_shows_the_question_as_it_is() {

@@ -1,11 +1,13 @@
 //! Copies bytes from one descriptor to another without ever making either side wait for a third.
 
 use std::cell::RefCell;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::fs::{FileType, SeekFrom, Stat, fstat, seek};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 /// Where relayed bytes go.
 #[derive(Debug)]
@@ -22,6 +24,20 @@ pub(super) struct Relay {
     waiting: Vec<u8>,
     /// Input relays are dropped at the end; output relays are emptied.
     is_output: bool,
+    unread: Option<Unread>,
+    /// The last byte that was written, and when.
+    last: Option<(Instant, u8)>,
+    /// It goes to the terminal or file that our standard error is.
+    is_among_notes: bool,
+}
+
+/// What tells how much of its input a command has not read.
+#[derive(Debug)]
+struct Unread {
+    /// The command's end of the pipe. As long as it is open here, writing to a command that reads no more is no error.
+    pipe: OwnedFd,
+    /// If it is a file. It is shared with our caller, for whom a script's next line may be in it.
+    file: Option<OwnedFd>,
 }
 
 /// More than this of a command's output is not kept in a document.
@@ -34,12 +50,29 @@ impl Relay {
     pub(super) fn input(from: OwnedFd, to: OwnedFd) -> Self {
         // The command may never read; then our writing must not wait.
         let _ = rustix::io::ioctl_fionbio(&to, true);
-        Self { from: Some(from), to: Some(Sink::Descriptor(to)), waiting: Vec::new(), is_output: false }
+        Self {
+            from: Some(from),
+            to: Some(Sink::Descriptor(to)),
+            waiting: Vec::new(),
+            is_output: false,
+            unread: None,
+            last: None,
+            is_among_notes: false,
+        }
+    }
+
+    /// Input through a pipe. Of a file, the command takes only what it reads.
+    pub(super) fn input_through(from: OwnedFd, (read, write): (BorrowedFd<'_>, OwnedFd)) -> rustix::io::Result<Self> {
+        let is_file = fstat(&from).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
+        let file = is_file.then(|| fcntl_dupfd_cloexec(&from, 0)).transpose()?;
+        let unread = Some(Unread { pipe: fcntl_dupfd_cloexec(read, 0)?, file });
+        Ok(Self { unread, ..Self::input(from, write) })
     }
 
     pub(super) fn output(from: OwnedFd, to: Sink) -> Self {
         let _ = rustix::io::ioctl_fionbio(&from, true);
-        Self { from: Some(from), to: Some(to), waiting: Vec::new(), is_output: true }
+        let is_among_notes = matches!(&to, Sink::Descriptor(to) if is_same_file(to, rustix::stdio::stderr()));
+        Self { from: Some(from), to: Some(to), waiting: Vec::new(), is_output: true, unread: None, last: None, is_among_notes }
     }
 
     pub(super) fn poll_fd(&self) -> Option<PollFd<'_>> {
@@ -62,14 +95,29 @@ impl Relay {
         }
     }
 
-    /// After the command's end: what it has written comes out, what it did not read is dropped.
+    /// After the command's end: what it has written comes out, what it did not read of a file is there for the next reader.
     pub(super) fn drain(&mut self) {
         if !self.is_output {
+            self.put_back();
             return;
         }
         self.write_all();
         while self.from.is_some() && self.read() {
             self.write_all();
+        }
+    }
+
+    /// The last byte that this wrote to where our own notes go, and when.
+    pub(super) fn last_among_notes(&self) -> Option<(Instant, u8)> {
+        self.last.filter(|_| self.is_among_notes)
+    }
+
+    fn put_back(&mut self) {
+        let Some(Unread { pipe, file: Some(file) }) = self.unread.take() else { return };
+        let in_pipe = rustix::io::ioctl_fionread(&pipe).unwrap_or(0);
+        if let Ok(unread @ 1..) = i64::try_from(in_pipe + self.waiting.len() as u64) {
+            // A file that has no position to go back to has no next reader who would miss it.
+            let _ = seek(&file, SeekFrom::Current(-unread));
         }
     }
 
@@ -96,6 +144,7 @@ impl Relay {
         match &self.to {
             Some(Sink::Descriptor(to)) => match rustix::io::write(to, &self.waiting) {
                 Ok(written) => {
+                    self.last = self.waiting[..written].last().map(|byte| (Instant::now(), *byte)).or(self.last);
                     self.waiting.drain(..written);
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}
@@ -131,6 +180,11 @@ impl Relay {
         self.to = None;
         self.from = None;
     }
+}
+
+fn is_same_file(one: impl AsFd, other: impl AsFd) -> bool {
+    let place = |stat: Stat| (stat.st_dev, stat.st_ino);
+    fstat(one).ok().map(place).is_some_and(|one| fstat(other).ok().map(place) == Some(one))
 }
 
 fn is_readable(fd: &OwnedFd) -> bool {

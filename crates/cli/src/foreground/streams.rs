@@ -8,6 +8,7 @@ use rustix::fs::{FileType, fstat, fstatfs};
 use rustix::pipe::{PipeFlags, pipe_with};
 use whatif_engine::Stdio;
 
+use super::file_input::FileInput;
 use super::relay::{Relay, Sink};
 
 const PIPES: u64 = 0x5049_5045;
@@ -30,6 +31,7 @@ pub struct Streams {
     pub(super) kinds: [Stdio; 3],
     pub(super) passed: Vec<OwnedFd>,
     pub(super) relays: Vec<Relay>,
+    pub(super) file: Option<FileInput>,
     pub captured: Option<Capture>,
     /// The command was given our standard input.
     pub(super) gives_stdin: bool,
@@ -61,7 +63,7 @@ impl Capture {
 impl Streams {
     pub fn prepare(wanted: Wanted) -> rustix::io::Result<Self> {
         let (passed, relays) = (Vec::new(), Vec::new());
-        let mut streams = Self { kinds: [Stdio::Null; 3], passed, relays, captured: None, gives_stdin: wanted.stdin };
+        let mut streams = Self { kinds: [Stdio::Null; 3], passed, relays, file: None, captured: None, gives_stdin: wanted.stdin };
         if wanted.terminal {
             return Ok(streams);
         }
@@ -85,8 +87,16 @@ impl Streams {
             Way::Null => Ok(Stdio::Null),
             Way::Pass => self.pass(fd),
             Way::Relay => {
+                let copied =
+                    FileInput::of(fd).map_err(|e| rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO))?;
+                if let Some((file, passed)) = copied {
+                    self.file = Some(file);
+                    self.passed.push(passed);
+                    return Ok(Stdio::Passed);
+                }
                 let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-                self.relays.push(Relay::input(fd.try_clone_to_owned().map_err(|_| rustix::io::Errno::MFILE)?, write));
+                let from = fd.try_clone_to_owned().map_err(|_| rustix::io::Errno::MFILE)?;
+                self.relays.push(Relay::input_through(from, (read.as_fd(), write))?);
                 self.passed.push(read);
                 Ok(Stdio::Passed)
             }

@@ -4,7 +4,9 @@ use std::io::IsTerminal;
 use std::os::fd::OwnedFd;
 
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{OptionalActions, SpecialCodeIndex, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize};
+use rustix::termios::{
+    OptionalActions, QueueSelector, SpecialCodeIndex, Termios, Winsize, tcflush, tcgetattr, tcgetwinsize, tcsetattr, tcsetwinsize,
+};
 
 use super::relay::{Relay, Sink};
 
@@ -12,6 +14,17 @@ use super::relay::{Relay, Sink};
 #[must_use]
 pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Whether our standard input is a pipe, a file or nothing, from which a command can read as it would outside.
+#[must_use]
+pub fn has_piped_input() -> bool {
+    !std::io::stdin().is_terminal()
+}
+
+/// Throws away what was typed and not read.
+pub fn forget_typed() {
+    let _ = tcflush(stdin(), QueueSelector::IFlush);
 }
 
 /// Columns and rows of our terminal.

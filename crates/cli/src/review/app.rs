@@ -1,9 +1,11 @@
 //! The review as it is at one moment, and what each key makes of it. Knows no terminal and no engine.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use whatif_engine::changes::review::Review;
-use whatif_engine::{Change, shown_path};
+use whatif_engine::{Change, Packages, shown_path};
 
 use super::counts::Counts;
 use super::decisions::{Decisions, Mark};
@@ -16,6 +18,7 @@ use super::search::{Hunt, Query};
 use super::theme::Tone;
 use super::tree::{Item, Tree};
 use super::viewer::Viewer;
+use crate::changes::packages;
 use crate::output::{bytes, counted};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,7 @@ pub enum Effect {
     Nothing,
     Reload,
     Suspend,
+    Apply,
     Quit,
 }
 
@@ -42,6 +46,10 @@ pub struct Subject {
     /// Its processes may go on changing files.
     pub is_alive: bool,
     pub changes: Vec<Change>,
+    /// What package managers installed and removed.
+    pub packages: Packages,
+    /// Where an apply has to be told which side counts, and why.
+    pub conflicts: HashMap<PathBuf, &'static str>,
 }
 
 #[derive(Debug)]
@@ -69,7 +77,10 @@ pub struct App {
 impl App {
     #[must_use]
     pub fn new(subject: Subject, review: Review, read: Reader) -> Self {
-        let facts = subject.changes.iter().map(Facts::of).collect();
+        let words: Vec<Rc<str>> =
+            subject.packages.groups().iter().map(|group| packages::title(group, &subject.project).into()).collect();
+        let packages_of = |change: &Change| words.get(subject.packages.around(&change.path)?).cloned();
+        let facts = subject.changes.iter().map(|c| Facts { packages: packages_of(c), ..Facts::of(c) }).collect();
         Self::with_facts(subject, facts, review, read)
     }
 
@@ -143,6 +154,8 @@ impl App {
         self.message = None;
         match action {
             Action::Quit => return Effect::Quit,
+            Action::Apply if self.decisions.tally().taken() > 0 => return Effect::Apply,
+            Action::Apply => self.say(Tone::Warning, "nothing is accepted yet: a accepts a file or a hunk"),
             Action::Reload => return Effect::Reload,
             Action::Suspend => return Effect::Suspend,
             Action::Help => self.help = true,
@@ -188,7 +201,9 @@ impl App {
             return Document::of_notes(vec![(Tone::Dim, "nothing changed".to_owned())]);
         };
         if let Some(change) = node.change() {
-            return Document::of(&self.subject.changes[change], &self.subject.project, self.read, even_if_long);
+            let change = &self.subject.changes[change];
+            let conflict = self.subject.conflicts.get(&change.path).copied();
+            return Document::of(change, conflict, &self.subject.project, self.read, even_if_long);
         }
         let mut notes = vec![(Tone::Plain, format!("{}, {}", counted(node.files as u64, "change"), bytes(node.bytes)))];
         let words = match (&node.item, node.group) {
@@ -209,10 +224,15 @@ impl App {
             let verb = if tally.undecided == 0 { "reject" } else { "review" };
             return format!("whatif {verb} {}", self.subject.name);
         }
-        let is_taken =
-            |i: usize| self.subject.changes[i].outside && matches!(self.decisions.mark(i), Mark::Accepted | Mark::Partly);
-        let outside = if (0..self.facts.len()).any(is_taken) { " --outside" } else { "" };
+        let outside = if self.takes_outside() { " --outside" } else { "" };
         format!("whatif apply {}{outside}", self.subject.name)
+    }
+
+    /// Whether something outside the project was accepted.
+    #[must_use]
+    pub fn takes_outside(&self) -> bool {
+        let is_taken = |i| matches!(self.decisions.mark(i), Mark::Accepted | Mark::Partly);
+        (0..self.facts.len()).any(|i| self.subject.changes[i].outside && is_taken(i))
     }
 
     /// The title of the right pane.

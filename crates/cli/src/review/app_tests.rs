@@ -2,7 +2,7 @@ use std::path::Path;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use whatif_engine::changes::review::Verdict;
-use whatif_engine::{Blocked, Flag};
+use whatif_engine::{Blocked, Flag, Packages};
 
 use super::super::keys::action;
 use super::super::sample;
@@ -18,7 +18,14 @@ fn subject(words: &[&str]) -> Subject {
             change.blocked = Some(Blocked::Special);
         }
     }
-    Subject { name: "otter".to_owned(), project: sample::PROJECT.into(), is_alive: false, changes }
+    Subject {
+        name: "otter".to_owned(),
+        project: sample::PROJECT.into(),
+        is_alive: false,
+        changes,
+        packages: Packages::default(),
+        conflicts: HashMap::new(),
+    }
 }
 
 fn app(words: &[&str]) -> App {
@@ -61,6 +68,8 @@ fn files_are_decided_one_after_the_other() {
     assert_eq!(app.title(), "c");
     press(&mut app, "ku");
     assert_eq!(verdict(&app, "b"), None);
+    assert_eq!(press(&mut app, "w"), Effect::Apply, "a is accepted");
+    assert_eq!(press(&mut app, "kuw"), Effect::Nothing, "nothing is accepted any more");
     assert_eq!(press(&mut app, "q"), Effect::Quit);
 }
 

@@ -58,8 +58,8 @@ impl Document {
     }
 
     #[must_use]
-    pub fn of(change: &Change, project: &Path, read: Reader, even_if_long: bool) -> Self {
-        let mut notes = notes::of(change, project);
+    pub fn of(change: &Change, conflict: Option<&str>, project: &Path, read: Reader, even_if_long: bool) -> Self {
+        let mut notes = notes::of(change, conflict, project);
         let size = size(change);
         if size > LONGEST_UNASKED && !even_if_long {
             notes.push((Tone::Plain, format!("{}: enter reads it", bytes(size))));
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     fn document() -> Document {
-        Document::of(&sample::changes(&["M f"])[0], Path::new(sample::PROJECT), sample::content, false)
+        Document::of(&sample::changes(&["M f"])[0], None, Path::new(sample::PROJECT), sample::content, false)
     }
 
     #[test]
@@ -197,13 +197,14 @@ mod tests {
     #[test]
     fn a_missing_newline_is_said() {
         let read: Reader = |_| Content::Text { before: Vec::new(), after: b"a".to_vec() };
-        let document = Document::of(&sample::changes(&["A f"])[0], Path::new(sample::PROJECT), read, false);
+        let document = Document::of(&sample::changes(&["A f"])[0], None, Path::new(sample::PROJECT), read, false);
         assert_eq!(document.lines.last(), Some(&Line::Unended));
     }
 
     #[test]
     fn binary_files_have_no_hunks() {
-        let document = Document::of(&sample::changes(&["A f.png"])[0], Path::new(sample::PROJECT), |_| Content::Binary, false);
+        let document =
+            Document::of(&sample::changes(&["A f.png"])[0], None, Path::new(sample::PROJECT), |_| Content::Binary, false);
         assert!(document.hunks.is_empty());
         assert!(document.lines.iter().any(|l| matches!(l, Line::Note(_, text) if text.contains("binary"))));
     }

@@ -1,8 +1,10 @@
+use std::collections::HashMap;
+
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Modifier;
-use whatif_engine::Flag;
 use whatif_engine::changes::review::Review;
+use whatif_engine::{Flag, Packages};
 
 use super::super::app::Subject;
 use super::super::keys::Action;
@@ -23,7 +25,14 @@ fn app() -> App {
     changes[1].flags.push(Flag::HostExecuted);
     changes[5].ignored = true;
     changes[6].ignored = true;
-    let subject = Subject { name: "swift-otter".to_owned(), project: sample::PROJECT.into(), is_alive: true, changes };
+    let subject = Subject {
+        name: "swift-otter".to_owned(),
+        project: sample::PROJECT.into(),
+        is_alive: true,
+        changes,
+        packages: Packages::default(),
+        conflicts: HashMap::new(),
+    };
     let mut app = App::new(subject, Review::default(), sample::content);
     for index in 0..app.subject.changes.len() {
         app.counts.learn(index, &app.subject.changes[index], sample::content);
@@ -53,7 +62,7 @@ fn files_on_a_small_terminal() {
     app.act(Action::Accept);
     let expected = [
         "╭ swift-otter ─────────● running ╮╭ src/a/one.rs ──────────────────────────────╮",
-        "│▾ to be approved on their own  ✓││modified file                               ┃",
+        "│▾ needs your approval          ✓││modified file                               ┃",
         "│✓ A build.rs               +3 -2││! 1 hidden character, shown as \\u{…} or \\x… ┃",
         "│▾ changes                      3││                                            ┃",
         "│·   ▾ src/                   0/3││▏@@ -1,6 +1,6 @@ hunk 1 of 2                ┃",
@@ -74,7 +83,7 @@ fn files_on_a_small_terminal() {
         "│                                ││ 26 +     and one more                      │",
         "│                                ││ 27   line 26 of the file                   │",
         "╰────────────────────────────────╯╰────────────────────────────────────────────╯",
-        " a accept  x reject  u take back  A all safe  n next  / search  ? help  q quit",
+        " a accept  x reject  u clear  A all safe  w apply  / search  ? help  q quit",
         " ✓ 1 accepted  ✗ 0 rejected  · 6 undecided       next: whatif apply swift-otter",
     ];
     assert_eq!(screen(&mut app, 80, 24), expected);

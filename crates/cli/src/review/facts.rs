@@ -1,5 +1,7 @@
 //! What the review needs to know about each change at once, without reading anything.
 
+use std::rc::Rc;
+
 use whatif_engine::{Change, ChangeKind};
 
 /// Where a change stands in the list.
@@ -19,7 +21,7 @@ impl Group {
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            Self::Risky => "to be approved on their own",
+            Self::Risky => "needs your approval",
             Self::Ordinary => "changes",
             Self::Ignored => "ignored",
             Self::Outside => "outside the project",
@@ -36,6 +38,8 @@ pub struct Facts {
     pub is_implied: bool,
     /// Size of what is there now.
     pub bytes: u64,
+    /// The packages that it belongs to, in words.
+    pub packages: Option<Rc<str>>,
 }
 
 impl Facts {
@@ -54,6 +58,7 @@ impl Facts {
             is_blocked: change.blocked.is_some(),
             is_implied: false,
             bytes: change.after.as_ref().filter(|_| !change.is_directory()).map_or(0, |a| a.node.size),
+            packages: None,
         }
     }
 

@@ -31,6 +31,8 @@ pub enum Action {
     Help,
     Cancel,
     Suspend,
+    /// Makes real what is accepted, once the screen is given back.
+    Apply,
     Quit,
 }
 
@@ -69,13 +71,14 @@ pub fn action(key: KeyEvent) -> Option<Action> {
         KeyCode::Char('r') => Action::Reload,
         KeyCode::Char('?') | KeyCode::F(1) => Action::Help,
         KeyCode::Esc => Action::Cancel,
+        KeyCode::Char('w') => Action::Apply,
         KeyCode::Char('q') => Action::Quit,
         _ => return None,
     })
 }
 
 /// What the help says: keys and what they do.
-pub const HELP: [(&str, &str); 19] = [
+pub const HELP: [(&str, &str); 20] = [
     ("j k ↓ ↑", "down, up"),
     ("PgDn PgUp g G", "by pages; to the start, to the end"),
     ("h l ← →", "fold, unfold; to the files, to the hunks"),
@@ -91,6 +94,7 @@ pub const HELP: [(&str, &str); 19] = [
     ("[ ]", "the same, also while there is a search"),
     ("/", "search names and hunks; n N go on, Esc ends it"),
     ("r", "look at the sandbox again"),
+    ("w", "apply what is accepted: shows the plan and asks"),
     ("q", "quit; every decision is stored already"),
     ("", ""),
     ("✓ ✗ ◐ ·", "accepted, rejected, some of it, undecided"),

@@ -12,9 +12,9 @@ use crate::output::{bytes, counted};
 
 pub type Note = (Tone, String);
 
-/// Kind, attributes, flags, drift.
+/// Kind, attributes, flags, drift. `conflict` says why both sides cannot have it, if they cannot.
 #[must_use]
-pub fn of(change: &Change, project: &Path) -> Vec<Note> {
+pub fn of(change: &Change, conflict: Option<&str>, project: &Path) -> Vec<Note> {
     let mut notes = vec![(Tone::Dim, summary(change))];
     if let Some(old) = change.old_path() {
         let alike = change.similarity.map(|s| format!(" ({s} % the same)")).unwrap_or_default();
@@ -46,7 +46,14 @@ pub fn of(change: &Change, project: &Path) -> Vec<Note> {
     if change.ignored {
         notes.push((Tone::Warning, "ignored by the project's own rules".to_owned()));
     }
-    for part in change.drifted_parts() {
+    if let Some(why) = conflict {
+        notes.push((Tone::Bad, format!("conflict: {why}")));
+        notes.push((
+            Tone::Dim,
+            "an apply needs to be told: --theirs PATH (the sandbox's), --ours PATH (reality's) or --skip PATH".to_owned(),
+        ));
+    }
+    for part in change.drifted_parts().filter(|_| conflict.is_none()) {
         let which = match change.deletion {
             Some(_) => format!("{}: ", visible(shown_path(&part.path, project).as_os_str().as_bytes())),
             None => String::new(),
@@ -114,8 +121,8 @@ fn drift(change: &Change, moved: Moved) -> Option<&'static str> {
     match (change.base, &change.reality) {
         (Base::Reality, _) => None,
         (_, None) => Some("gone in reality since the sandbox started from it"),
-        (Base::Kept, Some(_)) if moved == Moved::Added => Some("reality added one here too; apply asks which"),
-        (Base::Kept, Some(_)) => Some("reality changed here too; apply merges or asks"),
+        (Base::Kept, Some(_)) if moved == Moved::Added => Some("reality added one here too"),
+        (Base::Kept, Some(_)) => Some("reality changed here too; an apply merges both"),
         (Base::Lost, Some(_)) if moved == Moved::AddedOrChanged => Some("reality added or changed it since; apply asks"),
         (Base::Lost, Some(_)) => Some("reality changed here too, and what the sandbox started from was not kept"),
         (Base::Unknown, Some(_)) => Some("reality replaced it while the sandbox was running; which version it saw is not known"),
@@ -132,7 +139,7 @@ mod tests {
         let mut change = sample::changes(&["A build.rs"]).remove(0);
         change.flags = vec![Flag::HostExecuted, Flag::Executable];
         change.base = Base::Kept;
-        let notes: Vec<String> = of(&change, Path::new(sample::PROJECT)).into_iter().map(|n| n.1).collect();
+        let notes: Vec<String> = of(&change, None, Path::new(sample::PROJECT)).into_iter().map(|n| n.1).collect();
         let expected =
             ["new file", "! tools on the host execute it", "! executable", "~ gone in reality since the sandbox started from it"];
         assert_eq!(notes, expected);

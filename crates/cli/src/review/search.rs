@@ -126,7 +126,7 @@ fn spots(query: &Query, ground: &Ground, node: &Node) -> Vec<Spot> {
         spots.push(Spot::Name);
     }
     if document::size(change) <= LONGEST_UNASKED && may_hold(query, &(ground.read)(change)) {
-        let document = Document::of(change, ground.project, ground.read, false);
+        let document = Document::of(change, None, ground.project, ground.read, false);
         let holds = |line: &Line| matches!(line, Line::Text(text) if query.is_in(&document.text(text).text));
         spots.extend(document.lines.iter().enumerate().filter(|(_, l)| holds(l)).map(|(at, _)| Spot::Line(at)));
     }

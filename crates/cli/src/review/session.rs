@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
 use whatif_engine::changes::diff::{Diff, Subject as Whose};
+use whatif_engine::changes::status::conflicts_in;
 use whatif_engine::{Change, Engine, EngineError};
 use whatif_types::Status;
 
@@ -25,6 +26,8 @@ const SLICE: Duration = Duration::from_millis(15);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Quit,
+    /// What was accepted is to be applied.
+    Apply,
     Signal(i32),
 }
 
@@ -55,11 +58,14 @@ pub fn run(engine: &Engine, mut diff: Diff, theme: Theme, mouse: bool) -> Result
 fn begin(engine: &Engine, diff: &mut Diff) -> Result<App, EngineError> {
     let mut review = engine.changes.review(&diff.sandbox, &diff.set)?;
     review.digest.clone_from(&diff.set.digest);
+    let conflicts = conflicts_in(&diff.set);
     let subject = Subject {
+        conflicts,
         name: diff.sandbox.name.clone(),
         project: diff.sandbox.project.clone(),
         is_alive: diff.sandbox.status == Status::Active,
         changes: std::mem::take(&mut diff.set.changes),
+        packages: std::mem::take(&mut diff.set.packages),
     };
     Ok(App::new(subject, review, Change::content))
 }
@@ -89,6 +95,7 @@ impl Session<'_> {
                     Effect::Nothing => {}
                     Effect::Reload => self.look_again(screen)?,
                     Effect::Suspend => screen.suspend()?,
+                    Effect::Apply => return Ok(End::Apply),
                     Effect::Quit => return Ok(End::Quit),
                 }
             }

@@ -44,6 +44,8 @@ pub struct Tree {
 struct Entry<'a> {
     change: usize,
     parts: Vec<&'a OsStr>,
+    /// The first part is not one of the path.
+    is_of_packages: bool,
     is_directory: bool,
     bytes: u64,
 }
@@ -97,14 +99,18 @@ impl Tree {
             let (run, others) = rest.split_at(rest.partition_point(|e| e.parts.get(level) == name));
             rest = others;
             let last = &run[run.len() - 1];
-            if run.len() == 1 {
+            let is_title = level == 0 && first.is_of_packages;
+            if run.len() == 1 && !is_title {
                 // One chain is one line, down to its only file.
                 let parts = first.parts.get(level..).unwrap_or_default();
                 let label = if parts.is_empty() { "./".to_owned() } else { joined(parts, first.is_directory) };
                 self.leaf(first, label, parent);
                 continue;
             }
-            let common = first.parts.iter().zip(&last.parts).take_while(|(a, b)| a == b).count();
+            let common = match is_title {
+                true => 1,
+                false => first.parts.iter().zip(&last.parts).take_while(|(a, b)| a == b).count(),
+            };
             let path: PathBuf = first.parts[..common].iter().collect();
             let at =
                 self.push(Item::Directory(path), self.nodes[parent].group, joined(&first.parts[level..common], true), Some(parent));
@@ -147,13 +153,21 @@ impl Node {
     }
 }
 
-fn entry<'a>(index: usize, change: &'a Change, facts: &Facts, project: &Path) -> Entry<'a> {
+fn entry<'a>(index: usize, change: &'a Change, facts: &'a Facts, project: &Path) -> Entry<'a> {
+    // What package managers brought is one directory for each of them.
+    let packages = facts.packages.as_deref().map(OsStr::new);
     let parts = shown_path(&change.path, project).components().map(|c| match c {
         // So that what is outside starts with a slash when joined.
         Component::RootDir => OsStr::new(""),
         other => other.as_os_str(),
     });
-    Entry { change: index, parts: parts.collect(), is_directory: facts.is_directory, bytes: facts.bytes }
+    Entry {
+        change: index,
+        is_of_packages: packages.is_some(),
+        parts: packages.into_iter().chain(parts).collect(),
+        is_directory: facts.is_directory,
+        bytes: facts.bytes,
+    }
 }
 
 fn joined(parts: &[&OsStr], is_directory: bool) -> String {
@@ -192,7 +206,7 @@ mod tests {
         changes[3].ignored = true;
         changes[4].ignored = true;
         let expected = [
-            "to be approved on their own",
+            "needs your approval",
             "  build.rs",
             "changes",
             "  plain",
@@ -210,6 +224,26 @@ mod tests {
     fn a_directory_that_changed_itself_has_a_line_of_its_own() {
         let changes = sample::changes(&["m d", "A d/file", "A empty"]);
         assert_eq!(shown(&changes, &["d", "empty"]), ["changes", "  d/", "    ./", "    file", "  empty/"]);
+    }
+
+    #[test]
+    fn what_belongs_to_packages_lies_together() {
+        let changes = sample::changes(&["A /usr/bin/x", "A /usr/lib/y", "A /usr/lib/z", "M a"]);
+        let mut facts = sample::facts(&changes, &[]);
+        (1..3).for_each(|n| facts[n].packages = Some("apt: +1 package (x 1)".into()));
+        let tree = Tree::new(&changes, &facts, Path::new(sample::PROJECT));
+        let shown: Vec<String> = tree.nodes.iter().map(|n| format!("{}{}", "  ".repeat(n.depth), n.label)).collect();
+        let expected = [
+            "changes",
+            "  a",
+            "outside the project",
+            "  /usr/bin/x",
+            "  apt: +1 package (x 1)/",
+            "    /usr/lib/",
+            "      y",
+            "      z",
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]

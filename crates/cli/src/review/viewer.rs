@@ -197,7 +197,7 @@ mod tests {
     fn viewer(width: usize, height: usize) -> Viewer {
         let change = &sample::changes(&["M f"])[0];
         let mut viewer = Viewer::default();
-        viewer.open(Document::of(change, Path::new(sample::PROJECT), sample::content, false));
+        viewer.open(Document::of(change, None, Path::new(sample::PROJECT), sample::content, false));
         viewer.resize(width, height);
         viewer
     }

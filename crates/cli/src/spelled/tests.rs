@@ -113,11 +113,11 @@ fn hints_read_as_sentences() {
         ),
         (
             RaceError::NeedsEnv { race: name(), names: vec!["A".to_owned(), "B".to_owned()] }.into(),
-            &["give them again: --env A=… --env B=…"],
+            &["pass them again: --env A=… --env B=…"],
         ),
         (
             RaceError::Clash { one: "a".to_owned(), other: "b".to_owned(), clashes: Vec::new() }.into(),
-            &["nothing was made", "say whose to take: --files 'a=PATTERN' --files 'b=PATTERN'"],
+            &["nothing was merged", "choose which version to take: --files 'a=PATTERN' --files 'b=PATTERN'"],
         ),
     ];
     for (error, expected) in table {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, RawDir, ResolveFlags, open, openat2};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, ResolveFlags, StatxAttributes, StatxFlags, open, openat2, statx};
 use rustix::io::Errno;
 
 /// Room for the names of one call; larger directories take several.
@@ -21,6 +21,12 @@ pub(super) fn beneath(directory: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(directory, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), resolve)
+}
+
+/// Whether something is mounted at a name.
+pub(super) fn is_mounted(directory: &OwnedFd, name: &OsStr) -> Result<bool, Errno> {
+    let found = statx(directory, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, StatxFlags::empty())?;
+    Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 pub(super) fn list(directory: &OwnedFd) -> Result<Vec<OsString>, Errno> {

@@ -12,7 +12,7 @@ use whatif_overlay::Format;
 use whatif_sys::absence::OrAbsent;
 
 use super::compare::belong_to;
-use super::directory::{gone_meanwhile, hold, list};
+use super::directory::{gone_meanwhile, hold, is_mounted, list};
 use super::hidden::Hidden;
 use super::names::{Entry, Names, Said};
 use super::queue::Queue;
@@ -270,7 +270,10 @@ impl<'a> Walk<'a> {
             }
             let visible = |fd: Option<&OwnedFd>| -> Result<Option<Node>, Errno> {
                 let Some(fd) = fd else { return Ok(None) };
-                Ok(Node::at(fd, &name).or_absent()?.filter(|n| n.dev == self.dev))
+                let Some(node) = Node::at(fd, &name).or_absent()? else { return Ok(None) };
+                // Files of an overlay have devices of their own where its layers lie on several file systems.
+                let is_here = node.dev == self.dev || node.kind != Kind::Directory && !is_mounted(fd, &name)?;
+                Ok(is_here.then_some(node))
             };
             let shows_through = entry.is_none() && !is_masked && !hidden_elsewhere.contains(&name.as_os_str());
             let seen =

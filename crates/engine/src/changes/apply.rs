@@ -6,11 +6,13 @@
 mod beneath;
 mod copy_up;
 mod decide;
+mod document;
 mod finish;
 mod held;
 mod in_place;
 pub(crate) mod look_anew;
 mod names;
+mod packages;
 mod parents;
 mod plan;
 mod recovery;
@@ -33,8 +35,10 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_types::text::{self, Text};
 use whatif_types::{Sandbox, Selector};
 
+pub use self::document::{applied_document, nothing_document, plan_document};
 pub(crate) use self::finish::{After, Left};
-pub(crate) use self::parents::{filled, is_in_doubt};
+pub use self::packages::TakenPackages;
+pub(crate) use self::parents::{IN_DOUBT, filled, is_in_doubt};
 pub(crate) use self::plan::root_of;
 pub use self::select::{HunkChoice, LeftOut, Options};
 pub(crate) use self::staged::Staged;
@@ -63,6 +67,8 @@ pub struct ApplyRequest {
     pub files: Vec<String>,
     pub exclude: Vec<String>,
     pub hunks: Vec<HunkChoice>,
+    /// Names of packages or package managers, whose files to take, wherever they are.
+    pub packages: Vec<String>,
     /// Everything in the project.
     pub all: bool,
     pub risky: bool,
@@ -87,6 +93,7 @@ impl ApplyRequest {
             files: Vec::new(),
             exclude: Vec::new(),
             hunks: Vec::new(),
+            packages: Vec::new(),
             all: false,
             risky: false,
             outside: false,
@@ -115,6 +122,8 @@ pub struct Prepared {
     pub unchanged: Vec<PathBuf>,
     /// What reality had made as well, among other changes: nothing is written there, but the sandbox starts from it.
     pub(crate) already: Vec<PathBuf>,
+    /// Packages of which something is taken.
+    pub packages: Vec<TakenPackages>,
     /// Changed since they were decided about in a review.
     pub lapsed: Vec<PathBuf>,
     /// Added and deleted, if a policy wants to know and all of it has lines.
@@ -185,6 +194,9 @@ pub(crate) struct About {
     /// Of an undo: what of the apply stays as it is.
     #[serde(default, with = "text::paths")]
     pub skipped: Vec<PathBuf>,
+    /// Of an undo: another one may take the rest.
+    #[serde(default)]
+    pub in_part: bool,
     /// Renamed directories that are real as a whole once this is done.
     #[serde(default)]
     pub in_place: Vec<InPlace>,
@@ -194,6 +206,9 @@ pub(crate) struct About {
     /// By the indexes of git that it puts in place.
     #[serde(default)]
     pub staged: Vec<Staged>,
+    /// The packages of which it takes something, as `manager:name`.
+    #[serde(default)]
+    pub packages: Vec<String>,
 }
 
 /// A renamed directory, and where it was, relative to its tree.
@@ -271,6 +286,7 @@ pub struct Applied {
     pub sandbox: Sandbox,
     pub steps: Vec<Step>,
     pub left_out: Vec<LeftOut>,
+    pub packages: Vec<TakenPackages>,
     pub unchanged: Vec<PathBuf>,
     pub lapsed: Vec<PathBuf>,
     /// Whether the sandbox has nothing left that is not real.
@@ -282,7 +298,7 @@ pub struct Applied {
 impl Changes {
     /// The same for an apply that follows at once: until then no other one comes between.
     pub(crate) fn prepare_apply_in_turn(&self, request: &ApplyRequest, watch: &mut Watch<'_>) -> Result<Prepared, EngineError> {
-        let sandbox = self.ground.resolve(&request.sandbox)?;
+        let sandbox = self.ground.resolve_to_use(&request.sandbox)?;
         let turn = self.take_turn_in_project(&sandbox, watch)?;
         let named = ApplyRequest { sandbox: (&sandbox).into(), ..request.clone() };
         Ok(Prepared { turn, ..self.prepare_apply(&named)? })
@@ -290,7 +306,7 @@ impl Changes {
 
     /// Finds out what an apply would do. Conflicts are part of the answer.
     pub(crate) fn prepare_apply(&self, request: &ApplyRequest) -> Result<Prepared, EngineError> {
-        let sandbox = self.ground.resolve(&request.sandbox)?;
+        let sandbox = self.ground.resolve_to_use(&request.sandbox)?;
         let lock = self.ground.lock(&sandbox)?;
         let sandbox = self.ground.refresh(&sandbox)?;
         self.ground.require_current(&sandbox)?;
@@ -327,8 +343,10 @@ impl Changes {
         let review = self.review(&sandbox, &set)?;
         // By its name, for whoever is told what to do about a mistake.
         let called = ApplyRequest { sandbox: sandbox.name.as_str().into(), ..request.clone() };
-        select::check_that_all_mean_something(&called, &known, scope)?;
-        let selection = select::select(&set, &called, &review, &config.policy, scope)?;
+        let called_again = |pattern: &str| self.is_applied(&sandbox, pattern);
+        let installed_again = |package: &str| self.is_package_applied(&sandbox, package);
+        select::check_that_all_mean_something(&called, &known, scope, &called_again)?;
+        let selection = select::select(&set, &called, &review, &config.policy, scope, &installed_again)?;
         let chosen = selection.chosen.iter().flat_map(|c| [Some(c.change.path.as_path()), c.change.old_path()]).flatten();
         self.ground.require_same_mounts(&sandbox, chosen)?;
         let lines = self.ground.caller.config.policy.auto_approve.as_ref().and_then(|_| selection.lines());
@@ -393,9 +411,11 @@ impl Changes {
             bases: planned.bases,
             only_times: Vec::new(),
             skipped: Vec::new(),
+            in_part: false,
             in_place,
             marks,
             staged: Staged::by(&planned.plan),
+            packages: packages::touched(&set, &planned.steps),
         };
         planned.plan.about = serde_json::to_value(&about).map_err(|e| EngineError::io("describe", &sandbox.project, e.into()))?;
         // What was settled along with the new name of a rename is not left for later.
@@ -411,11 +431,14 @@ impl Changes {
         let already = planned.already.iter().filter(|path| unchanged.contains(path)).count();
         let settled = planned.steps.iter().filter(|s| s.what != What::Part).count() + planned.settled.len() + already;
         let settled = settled as u64;
+        let left_out = [left_out, planned.left_out].concat();
+        let packages = packages::taken(&set, &planned.steps, &[&planned.unchanged, &planned.already], &left_out);
         Ok(Prepared {
             digest: set.digest.clone(),
             steps: planned.steps,
             conflicts: planned.conflicts,
-            left_out: [left_out, planned.left_out].concat(),
+            left_out,
+            packages,
             unchanged: planned.unchanged,
             already: planned.already,
             lapsed: review.lapsed.into_iter().collect(),
@@ -489,8 +512,8 @@ impl Changes {
         // What is real is real; at worst the sandbox sees it only from its next start on, and whoever works in it has to know.
         notes.extend(look_anew::unseen(self.look_anew(sandbox.clone(), &prepared.lock, &prepared.plan, is_outdated)));
         let nothing_left = sandbox.details.changed_files == 0;
-        let Prepared { steps, left_out, unchanged, lapsed, .. } = prepared;
-        Ok(Applied { id: has_written.then_some(id), sandbox, steps, left_out, unchanged, lapsed, nothing_left, notes })
+        let Prepared { steps, left_out, packages, unchanged, lapsed, .. } = prepared;
+        Ok(Applied { id: has_written.then_some(id), sandbox, steps, left_out, packages, unchanged, lapsed, nothing_left, notes })
     }
 
     /// Runs a plan as a transaction of its own and files its record.

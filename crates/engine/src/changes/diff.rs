@@ -1,11 +1,16 @@
 //! `whatif diff`: what a sandbox changed, or what makes one sandbox of another.
 
 mod document;
+pub mod granted_words;
+mod implied;
+mod patch;
 
 use whatif_diff::{ChangeSet, Depth, Found, between};
 use whatif_types::{Sandbox, Selector};
 
 pub use self::document::{Document, Stats};
+pub use self::implied::{Implied, has_any_in};
+pub use self::patch::{LeftOut, write_patch};
 use crate::EngineError;
 use crate::changes::{Changes, ChangesError};
 use crate::ground::GroundError;
@@ -28,16 +33,20 @@ pub struct Diff {
     /// How a reader would call it: a name, or `a..b`.
     pub title: String,
     pub set: ChangeSet,
+    /// If nothing differs from reality any more: the applies that made it so, oldest first.
+    pub applied_as: Vec<String>,
 }
 
 impl Changes {
     pub fn diff(&self, subject: &Subject, depth: Depth) -> Result<Diff, EngineError> {
         match subject {
             Subject::Sandbox(which) => {
-                let sandbox = self.ground.resolve(which)?;
+                let sandbox = self.ground.resolve_to_use(which)?;
                 self.ground.require_current(&sandbox)?;
                 let set = self.ground.change_set(&sandbox, depth)?;
-                Ok(Diff { title: sandbox.name.clone(), sandbox, set })
+                let is_equal = set.changes.is_empty() && set.unreadable.is_empty();
+                let applied_as = if is_equal { self.applies_of(&sandbox)? } else { Vec::new() };
+                Ok(Diff { title: sandbox.name.clone(), sandbox, set, applied_as })
             }
             Subject::Between(from, to) => self.diff_between(from.as_deref(), to.as_deref(), depth),
         }
@@ -62,7 +71,7 @@ impl Changes {
         };
         let (old, new) = (from.map(|f| f.1).unwrap_or_default(), to.map(|t| t.1).unwrap_or_default());
         let set = self.ground.sort_out(&sandbox, between(&old, &new, true), depth, Binding::LOOSE)?;
-        Ok(Diff { sandbox, title, set })
+        Ok(Diff { sandbox, title, set, applied_as: Vec::new() })
     }
 
     /// Whether a word on the command line names a sandbox.

@@ -27,6 +27,8 @@ pub enum ChangesError {
         /// As it was named; the latest of the project otherwise.
         sandbox: Option<String>,
     },
+    #[error("no package called '{name}' was installed or removed in the sandbox{}", other_packages(known))]
+    NoSuchPackage { name: String, known: Vec<String> },
     #[error("'{path}' has no hunks to choose from")]
     NoHunks { path: String },
     #[error("'{path}' has {count} hunk{}, there is no hunk {number}", if *.count == 1 { "" } else { "s" })]
@@ -36,7 +38,7 @@ pub enum ChangesError {
     #[error("what was decided about '{name}' cannot be read: {} is damaged", path.display())]
     DamagedReview { name: String, path: PathBuf },
 
-    #[error("nobody can be asked here, and nothing was approved")]
+    #[error("no terminal to confirm on, and nothing was approved")]
     NotApproved {
         /// The apply that was to be undone; none if something was to be applied.
         undo: Option<String>,
@@ -80,10 +82,12 @@ pub enum ChangesError {
     },
     #[error("apply {id} was undone already, by {by}")]
     Undone { id: String, by: String },
-    #[error("{} since apply {id}: {}", changed_since(changed.len()), changed.iter().map(|c| format!("{} {}", c.path.display(), c.why)).collect::<Vec<_>>().join("; "))]
+    #[error("{} since apply {id}: {}", changed_since(changed.len()), some_changed(changed))]
     ChangedSince { id: String, changed: Vec<ChangedPath> },
     #[error("apply {id} changed nothing that fits '{pattern}'")]
     NothingToSkip { id: String, pattern: String },
+    #[error("{} is to be settled both ways", path.display())]
+    SettledTwice { path: PathBuf },
     #[error("all that apply {id} changed is to be skipped")]
     SkipsEverything { id: String },
 }
@@ -108,9 +112,13 @@ impl ChangesError {
 impl Explain for ChangesError {
     fn code(&self) -> &'static str {
         match self {
-            Self::ComparesReality | Self::NothingFits { .. } | Self::NoHunks { .. } | Self::NoSuchHunk { .. } => "usage",
-            Self::NothingToSkip { .. } | Self::SkipsEverything { .. } => "usage",
-            Self::NotApproved { .. } | Self::Pattern(_) => "usage",
+            Self::ComparesReality => "nothing_to_compare",
+            Self::NothingFits { .. } | Self::NothingToSkip { .. } | Self::NoSuchPackage { .. } => "no_match",
+            Self::NoHunks { .. } | Self::NoSuchHunk { .. } => "no_such_hunk",
+            Self::SkipsEverything { .. } => "skips_everything",
+            Self::NotApproved { .. } => "needs_approval",
+            Self::Pattern(_) => "invalid_pattern",
+            Self::SettledTwice { .. } => "settled_twice",
             Self::DamagedReview { .. } => "damaged_review",
             Self::Moved { .. } => "changed_meanwhile",
             Self::Conflicts { .. } => "conflict",
@@ -129,10 +137,11 @@ impl Explain for ChangesError {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::NothingFits { .. } | Self::NoSuchHunk { .. } => Kind::NotFound,
+            Self::NothingFits { .. } | Self::NoSuchPackage { .. } | Self::NoSuchHunk { .. } => Kind::NotFound,
             Self::NoSuchApply { .. } | Self::NothingToUndo { .. } => Kind::NotFound,
             Self::ComparesReality | Self::NoHunks { .. } | Self::Pattern(_) => Kind::Invalid,
             Self::NothingToSkip { .. } | Self::SkipsEverything { .. } | Self::AmbiguousApply { .. } => Kind::Invalid,
+            Self::SettledTwice { .. } => Kind::Invalid,
             Self::Moved { .. } | Self::Conflicts { .. } | Self::CheckFailed { .. } => Kind::Conflict,
             Self::Undone { .. } | Self::ChangedSince { .. } => Kind::Conflict,
             Self::NotApproved { .. } => Kind::Forbidden,
@@ -216,6 +225,24 @@ fn applied_beneath(projects: &[PathBuf]) -> String {
         0 => format!("; there are applies in {}", named.join(", ")),
         more => format!("; there are applies in {} and {more} more projects", named.join(", ")),
     }
+}
+
+fn other_packages(known: &[String]) -> String {
+    let named: Vec<&str> = known.iter().take(MOST_PROJECTS).map(String::as_str).collect();
+    match known.len().saturating_sub(MOST_PROJECTS) {
+        _ if named.is_empty() => String::new(),
+        0 => format!(", only {}", named.join(", ")),
+        more => format!(", only {} and {more} more", named.join(", ")),
+    }
+}
+
+/// `details` has all of them.
+fn some_changed(changed: &[ChangedPath]) -> String {
+    const MOST: usize = 10;
+    let named: Vec<String> = changed.iter().take(MOST).map(|c| format!("{} {}", c.path.display(), c.why)).collect();
+    let more = changed.len() - named.len();
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{}{more}", named.join("; "))
 }
 
 fn changed_since(paths: usize) -> String {

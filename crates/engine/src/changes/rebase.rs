@@ -28,7 +28,7 @@ use self::reality::{Found, Tree};
 use crate::changes::{Changes, database};
 use crate::git_directory::is_gits_own;
 use crate::lifecycle::start::Why;
-use crate::merge::{BOTH_ADDED, Collision, Content, Looks, Merged, REALITY, SANDBOX, deleted_here, merge};
+use crate::merge::{BOTH_ADDED, Collision, Content, DELETED_THERE, Looks, Merged, REALITY, SANDBOX, deleted_here, merge};
 use crate::trees::{lies_in_copy, tree_of};
 use crate::{EngineError, now};
 
@@ -72,7 +72,7 @@ enum Outcome {
 
 impl Changes {
     pub fn rebase(&self, which: &Selector) -> Result<Rebased, EngineError> {
-        let sandbox = self.ground.resolve(which)?;
+        let sandbox = self.ground.resolve_to_use(which)?;
         self.ground.require_project(&sandbox)?;
         let (_lock, mut sandbox) = self.lock_with_heads(sandbox)?;
         self.lifecycle.rest(&mut sandbox)?;
@@ -214,7 +214,7 @@ fn outcome(change: &Change, tree: &Tree) -> Result<Outcome, EngineError> {
     let found = tree.read(&change.path).map_err(|e| EngineError::io("read", &change.path, e))?;
     let now = match (found, &change.reality) {
         (Found::Nothing, None) if is_as_it_was(change)? => return Ok(Outcome::Gone),
-        (Found::Nothing, None) => return Ok(Outcome::Open("reality deleted it")),
+        (Found::Nothing, None) => return Ok(Outcome::Open(DELETED_THERE)),
         (Found::TooLong, _) => return Ok(Outcome::Open("both changed it, and it is too large to be merged")),
         // What the sandbox started from was found out for the version that was there then.
         (Found::There(now), Some(seen)) if is_same_version(&now, seen) => *now,
@@ -284,7 +284,7 @@ fn carry_out(head: &mut Head<'_>, change: &Change, outcome: Outcome, following: 
         (Outcome::Open(why), _) => Ok(Done::Open(why)),
         (Outcome::Gone, Some(after)) => {
             if !head.remove(after)? {
-                return Ok(Done::Open("reality deleted it"));
+                return Ok(Done::Open(DELETED_THERE));
             }
             // Nothing of reality shows through a copy: should reality get it again, the sandbox has not deleted it.
             let is_copied = lies_in_copy(head.sandbox, &path);

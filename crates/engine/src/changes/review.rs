@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use whatif_diff::digest::Form;
 use whatif_diff::text::Content;
 use whatif_diff::{Change, ChangeSet, digest};
-use whatif_types::Sandbox;
 use whatif_types::text::Text;
+use whatif_types::{Sandbox, Status};
 
 use crate::changes::{Changes, ChangesError};
 use crate::{EngineError, private_file};
@@ -170,9 +170,30 @@ impl Changes {
     }
 
     pub fn save_review(&self, sandbox: &Sandbox, review: &Review) -> Result<(), EngineError> {
+        if self.takes_back_a_rejection(sandbox, review)? {
+            self.take_back_rejection(sandbox)?;
+        }
         let decisions = review.decisions.iter().map(|(path, decision)| (Text::from(path), decision.clone())).collect();
         let open = review.open.iter().map(Text::from).collect();
         self.store_review(sandbox, &Stored { digest: review.digest.clone(), decisions, open })
+    }
+
+    fn takes_back_a_rejection(&self, sandbox: &Sandbox, review: &Review) -> Result<bool, EngineError> {
+        let Some(before) = self.stored_review(sandbox)? else { return Ok(false) };
+        let is_rejected = |decision: &Decision| decision.verdict == Verdict::Rejected;
+        let mut rejected = before.decisions.iter().filter(|(_, decision)| is_rejected(decision));
+        Ok(rejected.any(|(path, _)| !review.decisions.get(&path.to_path()).is_some_and(is_rejected)))
+    }
+
+    /// A sandbox of which something is wanted is not rejected, and does not go after a while as one that is.
+    fn take_back_rejection(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        self.ground.forget_rejection(sandbox)?;
+        let mut now = self.ground.reread(sandbox)?;
+        if now.status == Status::Rejected {
+            now.status = Status::Stopped;
+            self.ground.store.update(&mut now)?;
+        }
+        Ok(())
     }
 
     /// Notes what an apply leaves out because nobody has decided about it: the next one must not take it for that there is nothing

@@ -1,17 +1,18 @@
 //! `whatif status`: how far reality has moved since a sandbox was made, and what of it matters to the sandbox.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use whatif_diff::ignored::Rules;
-use whatif_diff::{Base, Bases, Depth, Kind, Moved, Node, State, Time, Unreadable};
+use whatif_diff::{Base, Bases, Change, ChangeSet, Depth, Kind, Moved, Node, PackageGroup, State, Time, Unreadable};
 use whatif_overlay::Format;
 use whatif_sys::absence::MeansAbsent;
 use whatif_types::{Sandbox, Selector};
 
 use crate::changes::Changes;
-use crate::changes::apply::{Outlook, filled, is_in_doubt, outlook};
+use crate::changes::apply::{IN_DOUBT, Outlook, filled, is_in_doubt, outlook};
 use crate::changes::rebase::has_markers;
 use crate::git::Git;
 use crate::ground::changed::seconds;
@@ -29,6 +30,8 @@ pub struct Standing {
     /// How many of them the project ignores, and how many lie outside it.
     pub ignored: usize,
     pub outside: usize,
+    /// What package managers installed and removed, which is counted there too.
+    pub packages: Vec<PackageGroup>,
     /// Paths in which a rebase left markers that nobody has settled.
     pub unsettled: Vec<PathBuf>,
     /// Everything in the project that moved in reality.
@@ -48,6 +51,8 @@ pub struct Drift {
     pub kind: Moved,
     /// What that means for a change of the sandbox at the same path.
     pub collides: Option<Outlook>,
+    /// Why that is a conflict, as an apply says it.
+    pub why: Option<&'static str>,
     /// What is known of the version the sandbox started from, where it changed the path.
     pub base: Option<Base>,
     /// It may have happened before the sandbox was made.
@@ -63,7 +68,7 @@ impl Standing {
     /// With what an apply takes.
     #[must_use]
     pub fn collisions(&self) -> usize {
-        self.drift.iter().filter(|d| d.collides.is_some() && !d.left_out).count()
+        self.drift.iter().filter(|d| matches!(d.collides, Some(Outlook::Merges | Outlook::Conflict)) && !d.left_out).count()
     }
 
     #[must_use]
@@ -80,6 +85,25 @@ impl Drift {
     }
 }
 
+/// The changes of which an apply would have to be told which side counts, and why.
+#[must_use]
+pub fn conflicts_in(set: &ChangeSet) -> HashMap<PathBuf, &'static str> {
+    let filled = filled(set);
+    let drifted = set.changes.iter().filter(|change| change.has_drifted());
+    let conflict = |change: &Change| {
+        let parts = change.drifted_parts().map(|part| verdict(change, part, &filled));
+        let why = parts.filter(|(outlook, _)| *outlook == Outlook::Conflict).map(|(_, why)| why).next()?;
+        Some((change.path.clone(), why.unwrap_or("both changed it")))
+    };
+    drifted.filter_map(conflict).collect()
+}
+
+/// What an apply makes of a change where reality moved. `part` is it, or of a rename one of its ends.
+fn verdict(change: &Change, part: &Change, filled: &HashSet<&OsStr>) -> (Outlook, Option<&'static str>) {
+    let whole = if change.has_lost_its_source() { change } else { part };
+    if is_in_doubt(whole, filled) { (Outlook::Conflict, Some(IN_DOUBT)) } else { outlook(whole) }
+}
+
 impl Changes {
     pub fn status(&self, which: &Selector) -> Result<Standing, EngineError> {
         let sandbox = self.ground.resolve(which)?;
@@ -93,6 +117,7 @@ impl Changes {
         let changes = files().count();
         let outside = files().filter(|c| c.outside).count();
         let ignored = files().filter(|c| c.ignored && !c.outside).count();
+        let packages = set.packages.groups().to_vec();
         if !self.ground.has_project(&sandbox)? {
             let age_ms = now().saturating_sub(since);
             let (unsettled, drift, lost_names, unreadable) = (Vec::new(), Vec::new(), Vec::new(), set.unreadable);
@@ -102,6 +127,7 @@ impl Changes {
                 changes,
                 ignored,
                 outside,
+                packages,
                 unsettled,
                 drift,
                 lost_names,
@@ -132,15 +158,15 @@ impl Changes {
             drift.remove(path);
             perhaps_before.remove(path);
         }
-        let mut colliding: BTreeMap<&Path, (Outlook, Base)> = BTreeMap::new();
+        let mut colliding: BTreeMap<&Path, (Outlook, Option<&'static str>, Base)> = BTreeMap::new();
         let (mut markable, mut left_out): (HashSet<&Path>, HashSet<&Path>) = Default::default();
         let filled = filled(&set);
         for change in &set.changes {
             for part in change.drifted_parts() {
                 drift.insert(part.path.clone(), change.drift_at(part));
                 let whole = if change.has_lost_its_source() { change } else { part };
-                let outlook = if is_in_doubt(whole, &filled) { Outlook::Conflict } else { outlook(whole) };
-                colliding.insert(&part.path, (outlook, part.base));
+                let (outlook, why) = verdict(change, part, &filled);
+                colliding.insert(&part.path, (outlook, why, part.base));
                 if can_be_marked(whole) {
                     markable.insert(&part.path);
                 }
@@ -150,9 +176,10 @@ impl Changes {
             }
         }
         let drift = drift.into_iter().map(|(path, kind)| {
-            let (collides, base) = colliding.get(path.as_path()).copied().unzip();
+            let known = colliding.get(path.as_path()).copied();
+            let (collides, why, base) = (known.map(|k| k.0), known.and_then(|k| k.1), known.map(|k| k.2));
             let (can_be_marked, left_out) = (markable.contains(path.as_path()), left_out.contains(path.as_path()));
-            Drift { collides, base, perhaps_before: perhaps_before.contains(&path), left_out, can_be_marked, path, kind }
+            Drift { collides, why, base, perhaps_before: perhaps_before.contains(&path), left_out, can_be_marked, path, kind }
         });
         let drift = drift.collect();
         let mut unsettled = Vec::new();
@@ -166,6 +193,7 @@ impl Changes {
             changes,
             ignored,
             outside,
+            packages,
             unsettled,
             drift,
             lost_names,
@@ -318,7 +346,10 @@ impl Walk<'_> {
                     }
                     continue;
                 }
-                if node.ctime > self.since {
+                // A file that was only given another name there has nothing new in it. What git knows by that name may have been another.
+                let is_renamed = has_moved && node.mtime <= self.since && node.btime.is_some_and(|b| b <= self.since);
+                let is_known_elsewhere = is_renamed && !self.tracked.paths.is_empty() && !self.tracked.paths.contains(&path);
+                if node.ctime > self.since && !is_known_elsewhere {
                     let is_fresh = node.btime.is_some_and(|b| b > self.since);
                     self.drift.insert(path.clone(), self.tracked.moved(&path, is_fresh, has_moved));
                 }

@@ -1,16 +1,19 @@
 //! `whatif undo`: the reverse of an apply, as a transaction of its own.
 
+mod giving_way;
 mod objects;
+mod rest;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use whatif_apply::{Change as Act, Changed, Identity, Operation, Plan, UndoPlan};
+use whatif_apply::{Change as Act, Changed, Identity, Operation, Part, Plan, UndoPlan};
 use whatif_diff::Kind;
 use whatif_diff::base::Record;
 use whatif_diff::pattern::{Patterns, Scope};
 use whatif_types::SandboxId;
 
+use self::giving_way::GivingWay;
 use self::objects::AddedObjects;
 pub use self::objects::is_git_object;
 use crate::changes::apply::{About, BaseAfter, Left, Staged, Transacted, Watch, look_anew};
@@ -33,6 +36,10 @@ pub struct PreparedUndo {
     pub skipped: Vec<PathBuf>,
     /// Those of them that are directories in which others put something.
     pub in_use: Vec<Changed>,
+    /// Those of them that were logs, caches and the like, and changed since: they keep nothing from being undone.
+    pub gave_way: Vec<Changed>,
+    /// Another undo of the same apply may take the rest.
+    pub is_in_part: bool,
     /// The id of the undo itself.
     pub id: String,
     plan: Plan,
@@ -60,6 +67,8 @@ impl PreparedUndo {
 pub struct UndoRequest {
     /// An apply or an undo; by default the latest apply in this project that was not undone.
     pub id: Option<String>,
+    /// Patterns of what to take back; all of it if there are none.
+    pub files: Vec<String>,
     /// Patterns of what stays as it is.
     pub skip: Vec<String>,
 }
@@ -84,38 +93,85 @@ impl Changes {
     /// Finds out what an undo would do.
     pub fn prepare_undo(&self, request: &UndoRequest) -> Result<PreparedUndo, EngineError> {
         let page = self.page_to_undo(request.id.as_deref())?;
-        if let Some(by) = &page.undone_by {
-            return Err(ChangesError::Undone { id: page.id, by: by.clone() }.into());
-        }
         let directory = self.ground.state.apply_path(&page.id);
         let done = whatif_apply::read(&directory)?;
         let roots = [page.project.as_path(), self.ground.caller.cwd.as_path()];
-        let found = found_by(&done);
+        let all = found_by(&done);
+        // What an earlier undo left, by what it wrote down.
+        let rest = self.rest_of(&page)?;
+        let found: HashMap<PathBuf, Option<&Identity>> = all
+            .iter()
+            .filter(|(path, _)| rest.as_ref().is_none_or(|rest| rest.contains(*path)))
+            .map(|(p, i)| (p.clone(), *i))
+            .collect();
+        if let Some(by) = page.undone_by.as_ref().filter(|_| found.keys().all(|path| is_git_object(path)) || rest.is_none()) {
+            return Err(ChangesError::Undone { id: page.id, by: by.clone() }.into());
+        }
         let known: Vec<&Path> = found.keys().map(|path| path.as_ref()).collect();
         let scope = Scope::of_command(&roots, &known);
         let skip = Patterns::protecting(&request.skip, scope)?;
+        let files = Patterns::new(&request.files, scope)?;
         let mut mistake = None;
+        let nothing = |pattern: &String| ChangesError::NothingToSkip { id: page.id.clone(), pattern: pattern.clone() };
         for pattern in &request.skip {
             let one = Patterns::protecting(std::slice::from_ref(pattern), scope)?;
             if !found.keys().any(|path| one.matches(path)) {
-                mistake = Some(ChangesError::NothingToSkip { id: page.id.clone(), pattern: pattern.clone() });
+                mistake = Some(nothing(pattern));
             }
         }
-        if !request.skip.is_empty() && found.keys().all(|path| skip.matches(path)) {
-            mistake = Some(ChangesError::SkipsEverything { id: page.id.clone() });
+        for pattern in &request.files {
+            let one = Patterns::new(std::slice::from_ref(pattern), scope)?;
+            if !found.keys().any(|path| one.matches(path)) {
+                mistake = Some(nothing(pattern));
+            }
+        }
+        let is_partial = !request.skip.is_empty() || !request.files.is_empty() || rest.is_some();
+        let is_chosen = |path: &Path| files.is_empty() || files.matches(path);
+        if is_partial && found.keys().all(|path| skip.matches(path) || !is_chosen(path)) {
+            mistake = mistake.or(Some(ChangesError::SkipsEverything { id: page.id.clone() }));
         }
         if let Some(mistake) = mistake {
             return Err(mistake.into());
         }
-        let objects = AddedObjects::of(&found, page.at, !request.skip.is_empty())?;
+        // The directories that something chosen lies in come and go with it.
+        let chosen = found.keys().filter(|path| is_chosen(path) && !skip.matches(path));
+        let on_the_way: HashSet<&Path> = chosen.flat_map(|path| path.ancestors().skip(1)).collect();
+        let is_undone = |path: &Path| all.contains_key(path) && !found.contains_key(path);
+        let attributes = done.operations.iter().filter(|o| matches!(o.operation.change, Act::Set { .. }));
+        let attributes: HashSet<PathBuf> = attributes.map(|o| o.operation.absolute(&done.roots)).collect();
+        // Around what is chosen, and there before and after: nothing is said about it.
+        let is_around = |path: &Path| !is_chosen(path) && on_the_way.contains(path) && attributes.contains(path);
+        let is_apart = |path: &Path| is_undone(path) || is_around(path);
+        let objects = AddedObjects::of(&found, page.at, is_partial)?;
         let is_added_object = |path: &Path| objects.stay(path);
-        let stays = |path: &Path| skip.matches(path) || is_added_object(path);
+        let is_left = |path: &Path| skip.matches(path) || !is_chosen(path) && !is_undone(path) && !on_the_way.contains(path);
         let about: About = serde_json::from_value(done.about.clone()).map_err(|e| EngineError::io("read", &directory, e.into()))?;
         let means_the_same = |path: &Path| Staged::is_same(&about.staged, path);
-        let UndoPlan { mut plan, mut changed, in_use } = whatif_apply::undo_plan_without(&directory, &stays, &means_the_same)?;
+        let plan_without = |gave_way: &HashSet<PathBuf>| {
+            let stays = |path: &Path| is_left(path) || is_added_object(path) || gave_way.contains(path);
+            whatif_apply::undo_plan_of(&directory, Part { stays: &stays, is_undone: &is_apart, means_the_same: &means_the_same })
+        };
+        let mut undo = plan_without(&HashSet::new())?;
+        let mut gave_way = Vec::new();
+        if !undo.changed.is_empty() {
+            let giving_way = GivingWay::of(self, &page, &undo.grown)?;
+            gave_way = giving_way.all(&undo.changed, &|path| files.names(path));
+            if !gave_way.is_empty() {
+                let blocking: Vec<Changed> = undo.changed.iter().filter(|one| !gave_way.contains(one)).cloned().collect();
+                undo = plan_without(&gave_way.iter().map(|one| one.path.clone()).collect())?;
+                // A directory around what stays may have been in the way of something else.
+                undo.changed.extend(
+                    blocking.into_iter().filter(|one| undo.changed.iter().all(|known| known.path != one.path)).collect::<Vec<_>>(),
+                );
+            }
+        }
+        let UndoPlan { mut plan, mut changed, in_use, .. } = undo;
         // There would be nothing to tell of an undo but that; and who is refused is told everything.
         if !changed.is_empty() || plan.operations.iter().all(|o| matches!(o.change, Act::Set { .. })) {
             changed.extend_from_slice(&in_use);
+            if changed.is_empty() {
+                changed.append(&mut gave_way);
+            }
             changed.sort_by(|a, b| a.path.cmp(&b.path));
         }
         if !changed.is_empty() {
@@ -142,10 +198,14 @@ impl Changes {
             return Err(ChangesError::ChangedSince { id: page.id, changed: used }.into());
         }
         let is_in_use = |path: &Path| in_use.iter().any(|one| one.path == path);
-        let may_stay = |path: &Path| !request.skip.is_empty() || is_added_object(path) || is_in_use(path);
-        let is_skipped = |path: &&PathBuf| may_stay(path) && !undone.contains(*path);
+        let has_given_way = |path: &Path| gave_way.iter().any(|one| path.starts_with(&one.path) || one.path.starts_with(path));
+        let may_stay = |path: &Path| is_partial || is_added_object(path) || is_in_use(path) || has_given_way(path);
+        // Of these the times may come back, and nothing else.
+        let is_skipped = |path: &&PathBuf| may_stay(path) && (!undone.contains(*path) || is_apart(path));
         let mut skipped: Vec<PathBuf> = found.keys().filter(is_skipped).cloned().collect();
         skipped.sort();
+        let is_permanent = |path: &Path| is_added_object(path) || is_in_use(path) || has_given_way(path) || skip.matches(path);
+        let is_in_part = !request.files.is_empty() && skipped.iter().any(|path| !is_permanent(path));
         let undo = About {
             id: crate::ids::new_id()?.to_string(),
             at: now(),
@@ -154,16 +214,18 @@ impl Changes {
             takes_back: !about.takes_back,
             bases: bases_again(&about, &found, &skipped),
             bases_before: self.bases_now(&about, &undone)?,
-            only_times: undone.iter().filter(|path| !found.contains_key(*path)).cloned().collect(),
+            only_times: undone.iter().filter(|path| !found.contains_key(*path) || skipped.contains(path)).cloned().collect(),
             skipped: skipped.clone(),
+            in_part: is_in_part,
             staged: Staged::by(&plan),
+            packages: Vec::new(),
             ..about
         };
         let id = undo.id.clone();
         plan.about = serde_json::to_value(&undo).map_err(|e| EngineError::io("describe", &directory, e.into()))?;
         let restored = plan.operations.iter().map(|o| (o.absolute(&plan.roots), o));
-        let paths = restored.filter(|(path, o)| page.is_told_of_undo(o, path)).map(|(path, _)| path).collect();
-        Ok(PreparedUndo { page, paths, skipped, in_use, id, plan, turn: None })
+        let paths = restored.filter(|(path, o)| page.is_told_of_undo(o, path) && !is_apart(path)).map(|(path, _)| path).collect();
+        Ok(PreparedUndo { page, paths, skipped, in_use, gave_way, is_in_part, id, plan, turn: None })
     }
 
     /// Says what there is to be known about it.

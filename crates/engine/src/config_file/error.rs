@@ -21,6 +21,6 @@ impl Explain for ConfigError {
     }
 
     fn remedies(&self) -> Vec<Remedy> {
-        vec!["see 'Configuration' in the README for the keys and what a project may set".into()]
+        vec!["docs/configuration.md lists the keys and what a project may set".into()]
     }
 }

@@ -13,7 +13,7 @@ use crate::merge::{Conflict, Side};
 use crate::missing::{Missing, Part};
 use crate::owner::Owner;
 
-/// A line of JSON for each. The exit code of a command follows from them, see `exit.rs` of the CLI.
+/// A line of JSON for each; `WHATIF_TOLD=write` brings it up to date. The exit code of a command follows from them, see `exit.rs` of the CLI.
 const TOLD: &str = include_str!("tests/told.jsonl");
 
 #[test]
@@ -22,6 +22,9 @@ fn every_error_is_told_as_it_was() {
     for error in all() {
         told += &serde_json::to_string(&(Explained::of(&error), error.wording())).unwrap();
         told.push('\n');
+    }
+    if std::env::var("WHATIF_TOLD").is_ok_and(|what| what == "write") {
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/src/error/tests/told.jsonl"), &told).unwrap();
     }
     for (now, then) in told.lines().zip(TOLD.lines()) {
         assert_eq!(now, then);
@@ -161,8 +164,8 @@ fn of_setting_up() -> Vec<EngineError> {
         told(LifecycleError::Backend { backend: Backend::Fuse, message: "it failed".to_owned() }),
         told(LifecycleError::Backend { backend: Backend::Overlay, message: "it failed".to_owned() }),
         told(LifecycleError::Uncopied(path_error("read", denied()))),
-        told(LaunchError { step: "fork", source: io::Error::from_raw_os_error(11) }),
-        told(LaunchError { step: "fork", source: denied() }),
+        told(LaunchError { step: "fork", source: io::Error::from_raw_os_error(11), obstacle: None }),
+        told(LaunchError { step: "fork", source: denied(), obstacle: None }),
         told(whatif_provider::by_name("x").map(drop).unwrap_err()),
         told(whatif_types::name::validate("a b").unwrap_err()),
     ]
@@ -241,6 +244,7 @@ fn of_the_system() -> Vec<EngineError> {
 fn of_misuse() -> Vec<EngineError> {
     vec![
         told(GroundError::Nested { outer: fox() }),
+        told(GroundError::OtherRights { name: fox(), with: true }),
         told(LifecycleError::TemplateElsewhere { template: "node".to_owned(), project: p() }),
         told(LifecycleError::MaskOfEverything),
         told(GroundError::Limit { why: "too little".to_owned() }),
@@ -252,6 +256,7 @@ fn of_misuse() -> Vec<EngineError> {
         told(LifecycleError::BeyondOutput { id: CommandId::FIRST, end: 3, from: 4 }),
         told(GroundError::SquashOverFuse),
         told(ChangesError::NothingFits { pattern: "x".to_owned(), sandbox: None }),
+        told(ChangesError::NoSuchPackage { name: "x".to_owned(), known: vec!["y".to_owned()] }),
         told(ChangesError::NoHunks { path: "a".to_owned() }),
         told(ChangesError::NoSuchHunk { path: "a".to_owned(), count: 1, number: 2, sandbox: Some(fox()) }),
         told(ChangesError::NothingToSkip { id: "1a".to_owned(), pattern: "x".to_owned() }),

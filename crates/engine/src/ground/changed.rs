@@ -11,6 +11,7 @@ use whatif_diff::{
 };
 use whatif_layers::state_dir::SandboxLock;
 use whatif_overlay::Format;
+use whatif_sys::absence;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::config::UserConfig;
 use whatif_types::sandbox::{Details, is_given_up};
@@ -52,10 +53,20 @@ impl Ground {
                 HashSet::new()
             })
         };
+        let hidden = || {
+            let unshown = || Ok(self.secrets_of(&sandbox.project, &sandbox.details)?.unshown()?);
+            let mut hidden = unshown().map(|unshown| unshown.all()).unwrap_or_else(|error: EngineError| {
+                failed.borrow_mut().get_or_insert(error);
+                Vec::new()
+            });
+            hidden.push(self.state.root().to_owned());
+            hidden
+        };
         let (project, trees) = (&sandbox.project, &sandbox.details.trees);
         let (ignore, Binding { form, seals }) = (&config.diff.ignore, binding);
         let account = &account::of(&self.caller, project)?;
-        let options = Options { project, trees, ignore, account, depth, form, seals, tracked: &tracked, written: &written };
+        let options =
+            Options { project, trees, ignore, account, depth, form, seals, tracked: &tracked, hidden: &hidden, written: &written };
         let set = ChangeSet::of(found, &options);
         failed.into_inner().map_or(Ok(set), Err)
     }
@@ -87,7 +98,7 @@ impl Ground {
         }
         let before = self.changes_in(sandbox, &sandbox.details.position.stack)?;
         let now = self.look(sandbox)?;
-        let own = between(&before, &now, self.caller.is_root());
+        let own = between(&before, &now, self.caller.works_as_root());
         let own = Found { changes: own.changes, unreadable: own.unreadable, ..now };
         Ok(summarize(&own, &sandbox.project))
     }
@@ -193,6 +204,7 @@ impl Ground {
     }
 
     fn scan_as_recorded(&self, sandbox: &Sandbox, view: View<'_>, config: &UserConfig) -> Result<(Found, Bases), EngineError> {
+        self.require_same_rights(sandbox)?;
         let directory = self.directory(sandbox)?;
         self.recover_rebase_if_free(sandbox, &directory)?;
         let mut bases = self.bases_of(sandbox, view)?;
@@ -227,7 +239,7 @@ impl Ground {
             reach,
             made_at,
             arrived_at,
-            as_root: self.caller.is_root(),
+            as_root: self.caller.works_as_root(),
         });
         Ok((found, bases))
     }
@@ -244,8 +256,8 @@ impl Ground {
         let mut are_empty = sandbox.details.copied_trees.is_empty();
         for (number, _) in sandbox.details.trees.iter().enumerate().filter(|(_, tree)| !is_given_up(tree)) {
             let head = directory.join("head").join(number.to_string());
-            match std::fs::read_dir(&head) {
-                Ok(mut entries) => are_empty &= entries.next().is_none(),
+            match absence::is_empty_dir(&head) {
+                Ok(is_empty) => are_empty &= is_empty,
                 // What cannot be looked into may hold work.
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => are_empty = false,
                 // What is missing is not empty, unless nothing was ever mounted on it.
@@ -313,7 +325,8 @@ impl Ground {
         whatif_diff::watch::remember(&base, &found.directories).map_err(|e| EngineError::io("write", &base, e))
     }
 
-    fn tracked(&self, project: &Path) -> Result<HashSet<PathBuf>, EngineError> {
+    /// What git follows in a project.
+    pub(crate) fn tracked(&self, project: &Path) -> Result<HashSet<PathBuf>, EngineError> {
         let git = Git::around(project, &self.caller.home, self.caller.is_root())?;
         Ok(git.map(|git| git.list(&[])).transpose()?.unwrap_or_default())
     }

@@ -18,6 +18,8 @@ pub enum Chore {
     FillPool,
     /// Nobody stays who could be told when processes of this sandbox want the network.
     Attend(SandboxId),
+    /// Sandboxes that the rules do not keep.
+    Collect,
     /// What the records want done now and then.
     Tidy,
 }

@@ -108,6 +108,9 @@ impl Ground {
         self.unbind(sandbox);
         self.state.unpublish(&sandbox.name);
         mark_stopped(sandbox, reason);
+        if self.is_all_rejected(sandbox) {
+            sandbox.status = Status::Rejected;
+        }
         self.record(sandbox)
     }
 }

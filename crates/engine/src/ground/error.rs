@@ -92,8 +92,13 @@ pub enum GroundError {
     #[error("failed to set up the sandbox's limits: {0}")]
     Limits(#[from] LimitError),
 
+    /// Both kinds of marks in a head look like nothing to the other.
+    #[error("sandbox '{name}' was made {} the rights of root, and this process {}", if *with { "with" } else { "without" }, if *with { "lacks them" } else { "has them" })]
+    OtherRights { name: String, with: bool },
     #[error("this already is the sandbox '{outer}', and sandboxes cannot be made or managed inside one")]
     Nested { outer: String },
+    #[error("another command with the key '{}' has not ended", key.escape_debug())]
+    KeyInUse { key: String },
     #[error("the current directory cannot be used: it was deleted, or is closed to you")]
     NoCurrentDirectory {
         #[source]
@@ -154,9 +159,14 @@ impl Explain for GroundError {
             Self::Keeper(_) => "keeper_unreachable",
             Self::LimitsUnavailable { .. } | Self::ScopeNeeded { .. } => "limits_unavailable",
             Self::Limits(_) => "limits_failed",
-            Self::NotItsOwn { .. } | Self::SquashOverFuse => "usage",
-            Self::Limit { .. } | Self::NoSuchLimits { .. } | Self::Nested { .. } => "usage",
+            Self::NotItsOwn { .. } => "other_sandbox",
+            Self::SquashOverFuse => "cannot_squash",
+            Self::Limit { .. } => "invalid_limit",
+            Self::NoSuchLimits { .. } => "unknown_limits",
+            Self::Nested { .. } => "inside_sandbox",
+            Self::OtherRights { .. } => "other_rights",
             Self::NoCurrentDirectory { .. } => "bad_directory",
+            Self::KeyInUse { .. } => "key_in_use",
             Self::NoRoom { .. } => "no_room",
             Self::Io { .. } | Self::Path(_) => "io_error",
             Self::Store(error) => error.code(),
@@ -171,10 +181,11 @@ impl Explain for GroundError {
             Self::NoSuchSnapshot { .. } | Self::NoSuchTemplate { .. } => Kind::NotFound,
             Self::ProjectMissing { .. } | Self::NoSuchLimits { .. } => Kind::NotFound,
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } | Self::NotItsOwn { .. } => Kind::Invalid,
+            Self::KeyInUse { .. } => Kind::Unavailable,
             Self::NoCurrentDirectory { .. } | Self::Name(_) | Self::Limit { .. } => Kind::Invalid,
             Self::Unmounted { .. } | Self::MountedOver { .. } => Kind::Conflict,
             Self::Stopped { .. } | Self::EndedMeanwhile { .. } => Kind::Conflict,
-            Self::Nested { .. } => Kind::Forbidden,
+            Self::Nested { .. } | Self::OtherRights { .. } => Kind::Forbidden,
             Self::NoRoom { .. } => Kind::Exhausted,
             Self::LimitsUnavailable { .. } | Self::ScopeNeeded { .. } | Self::SquashOverFuse => Kind::Unavailable,
             Self::Busy { .. } | Self::OtherKeeper { .. } | Self::Keeper(_) => Kind::Unavailable,

@@ -14,7 +14,7 @@ use serde::Serialize;
 use whatif_layers::parts;
 use whatif_sys::patience;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{LayerId, Plan, Sandbox, Status};
+use whatif_types::{Backend, LayerId, Plan, Sandbox, Status};
 
 use crate::EngineError;
 use crate::ground::{Ground, GroundError};
@@ -123,8 +123,19 @@ impl Ground {
         Ok(missing)
     }
 
+    /// Whether what its overlays marked can be read: as root of a machine and as anybody else, overlayfs writes marks of two kinds.
+    /// Containers with different options that share a volume are both.
+    pub(crate) fn require_same_rights(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        let with = sandbox.details.identity.started_by_root();
+        if sandbox.details.backend != Backend::Overlay || with == self.caller.works_as_root() {
+            return Ok(());
+        }
+        Err(GroundError::OtherRights { name: sandbox.name.clone(), with }.into())
+    }
+
     /// Whether all of a sandbox is there.
     pub(crate) fn require_whole(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+        self.require_same_rights(sandbox)?;
         self.require_current(sandbox)?;
         let missing = self.missing_of(sandbox, &mut Known::new())?;
         self.complain(&Owner::Sandbox(sandbox.name.clone()), missing)?;

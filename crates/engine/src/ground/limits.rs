@@ -4,13 +4,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use whatif_keeper::protocol::Request;
+use whatif_layers::allotment::Mounted;
 use whatif_layers::state_dir::FAREWELL;
 pub use whatif_provider::Scope;
 use whatif_provider::{BindError, Binding, Bound, Enforcement, Provider, Recorded, Weak};
 use whatif_types::boot::{KeeperLimits, Room};
 use whatif_types::config::UserConfig;
-use whatif_types::limits::Expiry;
-use whatif_types::{Identity, Limits, Sandbox, SandboxId};
+use whatif_types::limits::{Expiry, Means, Resource};
+use whatif_types::{Enforced, Handle, Identity, Limits, Sandbox, SandboxId};
 
 use crate::EngineError;
 use crate::ground::lifetime::clock;
@@ -63,12 +64,12 @@ impl Ground {
     pub(crate) fn limits(&self, config: &UserConfig, asked: &Limits, provider: &dyn Provider) -> Result<Limits, EngineError> {
         check(asked)?;
         let mut limits = asked.clone();
-        if let Some(name) = asked.preset.as_deref().filter(|name| *name != "none") {
+        if let Some(name) = asked.preset.as_deref().filter(|name| *name != Limits::OFF) {
             limits = limits.or(profile(config, name)?);
         }
-        if asked.preset.as_deref() != Some("none") {
+        if !asked.are_off() {
             limits = limits.or(config.limits.clone());
-            if let Some(name) = config.limits.preset.as_deref().filter(|_| asked.preset.is_none()) {
+            if let Some(name) = config.limits.preset.as_deref().filter(|name| asked.preset.is_none() && *name != Limits::OFF) {
                 limits = limits.or(profile(config, name)?);
             }
         }
@@ -108,7 +109,7 @@ impl Ground {
         directory: &Path,
         lease: Lease<'_>,
         config: &UserConfig,
-        (provider, identity): (&dyn Provider, Identity),
+        (provider, identity, keeper): (&dyn Provider, Identity, Handle),
     ) -> Result<Bounds, EngineError> {
         let limits = lease.limits;
         let mut bounds = Bounds::default();
@@ -124,16 +125,26 @@ impl Ground {
             bounds.farewell = Some(file.into());
         }
         if limits.limits_room() {
-            let frozen = lease.sandbox.map(|s| self.frozen_room(s)).transpose()?.unwrap_or_default();
-            bounds.keeper.room = Room { bytes: limits.disk.map(|d| d.0), files: limits.inodes, ..frozen };
+            bounds.keeper.room = self.room_of(limits, lease.sandbox)?;
+            bounds.keeper.room.is_exact = self.limit_room(directory, &bounds.keeper.room, |trees| match lease.sandbox {
+                Some(_) => Mounted::Soon { trees },
+                // With nothing in it, it has room enough.
+                None => Mounted::With { trees },
+            })?;
         }
-        if limits.resources().next().is_none() {
+        let guards = !limits.are_off();
+        if limits.resources().next().is_none() && !guards {
             return Ok(bounds);
         }
         let (state, can_move) = (self.state.root(), self.can_move_into_scope());
-        bounds.bound = provider.bind(&Binding { id, state, limits, identity, can_move })?;
-        let KeeperLimits { memory, pids, processors, .. } = bounds.bound.keeper;
-        bounds.keeper = KeeperLimits { memory, pids, processors, ..bounds.keeper };
+        let keep_memory = config.memory.keep_free;
+        bounds.bound = provider.bind(&Binding { id, state, limits, identity, can_move, guards, keep_memory, keeper })?;
+        if bounds.keeper.room.is_exact {
+            let is_room = |e: &&mut Enforced| matches!(e.resource, Resource::Disk | Resource::Inodes);
+            bounds.bound.enforced.iter_mut().filter(is_room).for_each(|enforced| enforced.by = Means::Quota);
+        }
+        let KeeperLimits { memory, pids, processors, host_memory, .. } = bounds.bound.keeper;
+        bounds.keeper = KeeperLimits { memory, pids, processors, host_memory, ..bounds.keeper };
         Ok(bounds)
     }
 
@@ -146,6 +157,12 @@ impl Ground {
             room.frozen_files += measured.files;
         }
         Ok(room)
+    }
+
+    /// What a sandbox with these limits may take, and what its layers take of that.
+    pub(crate) fn room_of(&self, limits: &Limits, sandbox: Option<&Sandbox>) -> Result<Room, EngineError> {
+        let frozen = sandbox.map(|s| self.frozen_room(s)).transpose()?.unwrap_or_default();
+        Ok(Room { bytes: limits.disk.map(|d| d.0), files: limits.inodes, ..frozen })
     }
 
     /// Removes what limited a sandbox whose keeper is gone, and whatever else the machine has of it.

@@ -60,7 +60,7 @@ impl Ground {
 
     /// An ordinary user's sandbox may have closed files to itself, which have to be read all the same. Without it, those fail.
     pub(crate) fn own_everything(&self) {
-        if !self.caller.is_root() {
+        if !self.caller.works_as_root() {
             let _ = whatif_sys::namespaces::own_everything(self.caller.uid, self.caller.gid);
         }
     }

@@ -5,15 +5,21 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use whatif_layers::state_dir::SandboxLock;
+use whatif_store::{Claim, Key};
 use whatif_sys::patience;
 use whatif_types::explain::shortage;
 use whatif_types::{Sandbox, SandboxId};
 
-use crate::EngineError;
 use crate::ground::{Ground, GroundError};
+use crate::{EngineError, now};
 
 /// How long it is waited for a command that may be removing the sandbox, and how often it is looked.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// For so long it is known that a sandbox was removed on request, in milliseconds.
+const REMEMBERED: u64 = 7 * 86_400_000;
+/// Writing it down takes less, in milliseconds.
+const CLAIMED: u64 = 10_000;
 
 thread_local! {
     /// The sandbox that the call on this thread was last found to be about.
@@ -75,6 +81,30 @@ impl Ground {
         patience::until(PATIENCE, || (!is_at_work()).then_some(()));
     }
 
+    /// Notes that a sandbox was removed on request, so that whoever asks for it again learns that it is done. Without the note they
+    /// learn that there is no such sandbox, so nothing depends on it.
+    pub(crate) fn remember_removal(&self, sandbox: &Sandbox) {
+        for word in [sandbox.name.as_str(), sandbox.id.as_str()] {
+            let (key, at) = (removal(word), now());
+            if let Ok(Claim::Fresh) = self.store.claim(&key, at) {
+                let _ = self.store.settle(&key, "removed", at + REMEMBERED);
+            }
+        }
+    }
+
+    /// Whether a sandbox of this name or id was removed on request, not long ago.
+    pub(crate) fn was_removed(&self, word: &str) -> Result<bool, EngineError> {
+        let key = removal(word);
+        match self.store.claim(&key, now())? {
+            Claim::Done(_) => Ok(true),
+            Claim::Running => Ok(false),
+            Claim::Fresh => {
+                self.store.give_up(&key)?;
+                Ok(false)
+            }
+        }
+    }
+
     fn missing_project(&self) -> Option<EngineError> {
         let (id, _) = subject()?;
         let sandbox = self.store.get(&id).ok()??;
@@ -87,6 +117,10 @@ impl Ground {
         let is_removed = matches!(self.store.get(&id), Ok(None)) || self.state.is_being_deleted(&id);
         is_removed.then_some(name)
     }
+}
+
+fn removal(word: &str) -> Key<'_> {
+    Key { scope: "removed", key: word, verb: "rm", request: "", until: now() + CLAIMED }
 }
 
 fn removed(name: String) -> EngineError {

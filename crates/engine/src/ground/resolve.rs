@@ -1,16 +1,19 @@
 //! From what is asked for to a sandbox whose record is true.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use whatif_keeper::client::ClientError;
+use whatif_layers::StateDir;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_store::{Found, StoreError};
 use whatif_sys::patience;
+use whatif_types::limits::Then;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{Sandbox, Selector, Status, Template, experiment};
 
 use crate::EngineError;
+use crate::ground::chores::Chore;
 use crate::ground::ended::mark_stopped;
 use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::{is_expired, last_words};
@@ -33,6 +36,44 @@ impl Ground {
         self.refreshed(sandbox)
     }
 
+    /// The same for a command that works with it, and not just tells of it.
+    pub(crate) fn resolve_to_use(&self, which: &Selector) -> Result<Sandbox, EngineError> {
+        let sandbox = self.resolve(which)?;
+        self.mark_used(&sandbox);
+        Ok(sandbox)
+    }
+
+    /// From now on it is the latest of its project.
+    pub(crate) fn mark_used(&self, sandbox: &Sandbox) {
+        if let Ok(Some(directory)) = self.state.find(&sandbox.id) {
+            StateDir::mark_used(&directory);
+        }
+    }
+
+    /// The sandbox of a project that was used last, or made last if none was used since.
+    pub fn latest_of(&self, project: &Path) -> Result<Sandbox, EngineError> {
+        // Those of a race are named through the race: the latest of them may be the worst.
+        let is_meant =
+            |s: &Sandbox| s.project == project && s.status != Status::Rejected && !s.details.labels.contains_key(experiment::LABEL);
+        let mut latest: Option<(SystemTime, Sandbox)> = None;
+        for sandbox in self.store.list()?.into_iter().filter(is_meant) {
+            let used = self.used_at(&sandbox)?;
+            // The newest come first.
+            if latest.as_ref().is_none_or(|(before, _)| used > *before) {
+                latest = Some((used, sandbox));
+            }
+        }
+        let none = || GroundError::NoSandboxHere { project: project.to_owned() };
+        Ok(latest.map(|(_, sandbox)| sandbox).ok_or_else(none)?)
+    }
+
+    fn used_at(&self, sandbox: &Sandbox) -> Result<SystemTime, EngineError> {
+        let made = UNIX_EPOCH + Duration::from_millis(sandbox.created_at);
+        let directory = self.state.find(&sandbox.id)?;
+        let used = directory.map(|directory| StateDir::last_used(&directory)).transpose()?.flatten();
+        Ok(used.map_or(made, |used| used.max(made)))
+    }
+
     /// By name, or by a unique prefix of the id.
     fn find(&self, word: &str) -> Result<Sandbox, EngineError> {
         let unknown = || EngineError::from(GroundError::NoSuchSandbox { name: word.escape_debug().to_string() });
@@ -43,14 +84,6 @@ impl Ground {
             Found::None => Err(unknown()),
             Found::Several(names) => Err(GroundError::Ambiguous { prefix: word.to_owned(), names }.into()),
         }
-    }
-
-    fn latest_of(&self, project: &Path) -> Result<Sandbox, EngineError> {
-        // Those of a race are named through the race: the latest of them may be the worst.
-        let is_meant =
-            |s: &Sandbox| s.project == project && s.status != Status::Rejected && !s.details.labels.contains_key(experiment::LABEL);
-        let latest = self.store.list()?.into_iter().find(is_meant);
-        latest.ok_or_else(|| GroundError::NoSandboxHere { project: project.to_owned() }.into())
     }
 
     /// The record as it is now, for a caller that has just taken the lock and will notice by itself whether it is alive.
@@ -97,6 +130,12 @@ impl Ground {
             said => said,
         };
         mark_stopped(&mut sandbox, reason);
+        if self.is_all_rejected(&sandbox) {
+            sandbox.status = Status::Rejected;
+        }
+        if reason == StopReason::Expired && sandbox.details.limits.then == Some(Then::Remove) {
+            self.chores.start(Chore::Collect);
+        }
         if let Ok(summary) = self.summarize(&sandbox) {
             sandbox.details.changed_files = summary.changed_files;
             sandbox.details.size_bytes = summary.size_bytes;

@@ -338,7 +338,7 @@ fn can_squash(sandbox: &Sandbox) -> bool {
     sandbox.details.backend != Backend::Fuse
 }
 
-/// Whether a place belongs to somebody else.
+/// Whether a place belongs to another user.
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::WouldBlock)
 }

@@ -40,8 +40,8 @@ fn is_only_a_copy(head: &Path) -> Result<bool, EngineError> {
 }
 
 pub(crate) fn holds_something(directory: &Path) -> Result<bool, EngineError> {
-    let entries = fs::read_dir(directory).or_absent().map_err(|e| EngineError::io("list", directory, e))?;
-    Ok(entries.is_some_and(|mut entries| entries.next().is_some()))
+    let is_empty = absence::is_empty_dir(directory).or_absent().map_err(|e| EngineError::io("list", directory, e))?;
+    Ok(is_empty == Some(false))
 }
 
 #[cfg(test)]

@@ -6,9 +6,13 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use whatif_diff::Node;
+use whatif_sys::patience;
 use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Sandbox, Status};
 
@@ -20,6 +24,9 @@ const FILE: &str = "viewed.json";
 
 /// Longer than what is written there ever is: it is written over.
 const NOTE_LENGTH: usize = 256;
+
+/// How long a command waits for its turn. Others take less than a millisecond each, unless they are stopped.
+const TURN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The present moment, for a view of these trees that is about to be put together.
 pub(crate) fn viewed_now<'a>(project: &Path, trees: impl Iterator<Item = (usize, &'a Path)>) -> Viewed {
@@ -47,13 +54,41 @@ pub(crate) fn enter(sandbox: &Sandbox, directory: &Path) -> Option<OwnedFd> {
     instance_in(sandbox, directory).ok()?.view().ok()
 }
 
-/// It need not outlast a power cut, which no view does. A reader who finds half of it takes the view for older than it is.
-pub(crate) fn note_fresh(directory: &Path, fresh: &Viewed) -> Result<(), EngineError> {
-    let path = directory.join(FILE);
-    let note = || -> io::Result<()> {
-        let mut text = serde_json::to_vec(fresh)?;
-        text.resize(text.len().max(NOTE_LENGTH), b' ');
-        File::options().write(true).create(true).truncate(false).mode(0o600).open(&path)?.write_all_at(&text, 0)
-    };
-    note().map_err(|e| EngineError::io("write", &path, e))
+/// The turn of one command to make the view of a sandbox fresh.
+///
+/// That takes two steps with each overlay, and all commands use the same descriptors for it: if two of them took the steps at the same
+/// time, the kernel would refuse the second one, and from then on any.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    file: File,
+    path: PathBuf,
+}
+
+impl Turn {
+    pub fn wait(directory: &Path) -> Result<Self, EngineError> {
+        let path = directory.join(FILE);
+        let take = || -> io::Result<File> {
+            let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+            let taken = patience::try_until(TURN_PATIENCE, || match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => Ok(Some(())),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
+                Err(errno) => Err(errno),
+            })?;
+            taken.map(|()| file).ok_or_else(|| io::ErrorKind::TimedOut.into())
+        };
+        match take() {
+            Ok(file) => Ok(Self { file, path }),
+            Err(error) => Err(EngineError::io("lock", &path, error)),
+        }
+    }
+
+    /// It need not outlast a power cut, which no view does. A reader who finds half of it takes the view for older than it is.
+    pub fn note(&self, fresh: &Viewed) -> Result<(), EngineError> {
+        let note = || -> io::Result<()> {
+            let mut text = serde_json::to_vec(fresh)?;
+            text.resize(text.len().max(NOTE_LENGTH), b' ');
+            self.file.write_all_at(&text, 0)
+        };
+        note().map_err(|e| EngineError::io("write", &self.path, e))
+    }
 }

@@ -10,7 +10,7 @@ use crate::ground::error::of_io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    #[error("there is no sandbox and no snapshot called '{name}'")]
+    #[error("no sandbox or snapshot is called '{name}'")]
     NoSuchPosition { name: String },
     #[error("the archive cannot be used: {why}")]
     BadArchive { why: String },

@@ -118,7 +118,7 @@ impl History {
             name: sandbox.name,
             project: sandbox.project,
             provider: sandbox.provider,
-            made_by_root: self.ground.caller.is_root(),
+            made_by_root: self.ground.caller.works_as_root(),
             exported_at: now(),
             message: None,
             lockfiles: Vec::new(),
@@ -132,7 +132,7 @@ impl History {
             name: template.name,
             project: template.project,
             provider: template.provider,
-            made_by_root: self.ground.caller.is_root(),
+            made_by_root: self.ground.caller.works_as_root(),
             exported_at: now(),
             message: template.message,
             lockfiles: template.lockfiles,
@@ -141,7 +141,7 @@ impl History {
     }
 
     pub(crate) fn marks(&self) -> Format {
-        if self.ground.caller.is_root() { Format::Trusted } else { Format::User }
+        if self.ground.caller.works_as_root() { Format::Trusted } else { Format::User }
     }
 }
 
@@ -170,6 +170,7 @@ fn bare(details: Details) -> Details {
         stop_reason: None,
         expiry: None,
         usage: None,
+        default_limits: None,
         error: None,
         transient: false,
         disposable: false,

@@ -120,7 +120,7 @@ impl History {
         fs::create_dir(&unpacked).map_err(|e| EngineError::io("create", &unpacked, e))?;
         // An archive cannot hold more than there is room for.
         let limits = Limits { bytes: self.ground.free_bytes()?, ..Limits::default() };
-        let options = Options { marks: self.marks(), keep_owners: self.ground.caller.is_root(), limits };
+        let options = Options { marks: self.marks(), keep_owners: self.ground.caller.works_as_root(), limits };
         let admit = |manifest: &Manifest| self.admit(import, manifest);
         let (extracted, admitted) = whatif_archive::read(BufReader::new(input), &unpacked, &options, admit, progress)?;
         let Admitted { claims, kind, name, mut sandbox, ground } = admitted;
@@ -156,7 +156,7 @@ impl History {
         let (kind, name) = import.wanted.of(&claims);
         self.check_free(kind, name.as_deref())?;
         check_layers(&claims, manifest)?;
-        if claims.made_by_root != self.ground.caller.is_root() {
+        if claims.made_by_root != self.ground.caller.works_as_root() {
             let who = if claims.made_by_root { "root" } else { "an ordinary user" };
             let why = format!("it was made by {who}, whose sandboxes see other trees than yours");
             return Err(HistoryError::BadArchive { why }.into());
@@ -191,7 +191,7 @@ impl History {
         if backend != theirs.backend {
             return Err(HistoryError::OtherBackend { theirs: theirs.backend, yours: backend }.into());
         }
-        let same_ids = self.ground.caller.is_root() && self.lifecycle.first_choice(Some(backend)).same_ids;
+        let same_ids = self.ground.caller.works_as_root() && self.lifecycle.first_choice(Some(backend)).same_ids;
         let (net, network) = usual(&config)?;
         let arrived_at = Some(now());
         let is_inside = is_plain(&theirs.cwd) && theirs.cwd.starts_with(&project);
@@ -211,6 +211,8 @@ impl History {
             exposed: Vec::new(),
             // Their layers may hold what is masked only here.
             veiled: [theirs.exposed.clone(), theirs.veiled.clone(), import.mask.to_vec()].concat(),
+            // Nothing that comes from elsewhere grants anything here.
+            grants: config.grants.clone(),
             dropped_env: Vec::new(),
             carried_env: Vec::new(),
             set_env: Vec::new(),
@@ -229,6 +231,7 @@ impl History {
             auto_snapshot: config.snapshots.auto,
             limits: self.ground.limits(&config, &whatif_types::Limits::none(), whatif_provider::usual())?,
             enforced: Vec::new(),
+            default_limits: None,
             expiry: None,
             usage: None,
             transient: false,
@@ -305,7 +308,7 @@ fn check_layers(claims: &Claims, manifest: &Manifest) -> Result<(), EngineError>
     let stack: Vec<&str> = claims.details.position.stack.iter().map(LayerId::as_str).collect();
     let layers: Vec<&str> = manifest.layers.iter().map(|l| l.id.as_str()).collect();
     if stack != layers || stack.iter().any(|id| LayerId::parse(id).is_none()) {
-        return Err(HistoryError::BadArchive { why: "its layers are not those that it says it stands on".to_owned() }.into());
+        return Err(HistoryError::BadArchive { why: "its layers are not the ones its manifest lists".to_owned() }.into());
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ impl History {
     /// Returns to the snapshot that `label` means for this sandbox. What runs in it is ended, or nothing is done: `live` says.
     pub fn roll_back(&self, which: &Selector, label: &str, live: Live) -> Result<RolledBack, EngineError> {
         let helper = self.lifecycle.helper_ahead(which.word(), true);
-        let sandbox = self.ground.resolve(which)?;
+        let sandbox = self.ground.resolve_to_use(which)?;
         let lock = self.ground.lock(&sandbox)?;
         let mut sandbox = self.ground.reread(&sandbox)?;
         let to = self.ground.snapshot_for(&sandbox, label)?;

@@ -9,6 +9,7 @@ use crate::ground::GroundError;
 use crate::history::fork::Forks;
 use crate::history::{History, HistoryError};
 use crate::ids::new_id;
+use crate::lifecycle::exec::Entered;
 use crate::lifecycle::shift::{Destination, How, Live, Stopped};
 use crate::{EngineError, now};
 
@@ -64,7 +65,7 @@ impl History {
             name::validate(label)?;
         }
         let helper = self.lifecycle.helper_ahead(which.word(), false);
-        let sandbox = self.ground.resolve(which)?;
+        let sandbox = self.ground.resolve_to_use(which)?;
         let lock = self.ground.lock(&sandbox)?;
         let sandbox = self.ground.reread(&sandbox)?;
         self.ground.require_whole(&sandbox)?;
@@ -259,9 +260,10 @@ impl History {
 
 impl History {
     /// The snapshot before a command; none if nothing has changed since the last one. Old ones of its kind are removed.
-    pub fn snapshot_before_command(&self, sandbox: &Sandbox) -> Result<Option<Taken>, EngineError> {
-        let lock = self.ground.lock(sandbox)?;
-        let sandbox = self.ground.refresh(sandbox)?;
+    pub fn snapshot_before_command(&self, entered: &mut Entered) -> Result<Option<Taken>, EngineError> {
+        entered.let_go()?;
+        let lock = self.ground.lock(&entered.sandbox)?;
+        let sandbox = self.ground.refresh(&entered.sandbox)?;
         if sandbox.details.position.at.is_some() && self.ground.heads_are_empty(&sandbox)? {
             return Ok(None);
         }

@@ -27,7 +27,8 @@ impl Lifecycle {
         }
         let choice = self.first_choice(new.backend.or(at.config.layers.backend));
         let (id, identity, programs) = (new_id().ok()?, self.identity_for(&choice), &self.ground.state.cache());
-        let launch = Launch { id: &id, identity, net: at.net, programs };
+        let is_expendable = !new.limits.are_off() && !at.config.limits.are_off();
+        let launch = Launch { id: &id, identity, net: at.net, is_expendable, programs };
         self.launch(&launch, new.provider().ok()?).ok().map(|launching| Ahead(Cell::new(Some(launching))))
     }
 }

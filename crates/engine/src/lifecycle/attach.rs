@@ -4,9 +4,11 @@
 //! reader slows the command down, and no byte is lost.
 
 use std::fs::File;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use whatif_keeper::Client;
 use whatif_keeper::client::{Attached as Running, Heard};
 use whatif_keeper::log::record::Record;
@@ -16,6 +18,7 @@ use whatif_types::{Chosen, CommandId, Sandbox, Selector, Status};
 use crate::EngineError;
 use crate::ground::GroundError;
 use crate::ground::ended::has_ended;
+use crate::lifecycle::captured::slot;
 use crate::lifecycle::logs::{Found, Log, Part};
 use crate::lifecycle::{Lifecycle, LifecycleError};
 
@@ -41,6 +44,26 @@ pub enum News {
     Output,
     /// Nobody can give it input any more.
     InputClosed,
+}
+
+/// What can be done without waiting.
+#[derive(Default)]
+struct Ready {
+    keeper: bool,
+    input: bool,
+    enough: bool,
+}
+
+fn is_enough(keeper: Option<BorrowedFd<'_>>, input: Option<BorrowedFd<'_>>, enough: BorrowedFd<'_>) -> Result<Ready, EngineError> {
+    let mut fds =
+        [PollFd::from_borrowed_fd(enough, PollFlags::IN), slot(keeper, PollFlags::IN, enough), slot(input, PollFlags::OUT, enough)];
+    match poll(&mut fds, None) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(Ready::default()),
+        Err(errno) => return Err(EngineError::io("wait for", Path::new("the command"), errno.into())),
+    }
+    let [was_enough, was_keeper, was_input] = fds.map(|fd| !fd.revents().is_empty());
+    Ok(Ready { enough: was_enough, keeper: keeper.is_some() && was_keeper, input: input.is_some() && was_input })
 }
 
 #[derive(Debug)]
@@ -111,6 +134,53 @@ impl Attached {
         }
     }
 
+    /// Waits until the command is over. False: `enough` became readable, or was closed, before. Its output is not waited for by
+    /// anybody meanwhile: the log holds the latest of it.
+    pub fn wait(&mut self, enough: BorrowedFd<'_>) -> Result<bool, EngineError> {
+        while !self.is_over() {
+            let ready =
+                if self.has_news() { Ready { keeper: true, ..Ready::default() } } else { is_enough(self.as_fd(), None, enough)? };
+            if ready.enough {
+                return Ok(false);
+            }
+            if ready.keeper {
+                self.hear_and_skip()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives it input as it reads, and waits for that. False: it does not want more, or `enough` became readable or was closed.
+    pub fn feed(&mut self, mut bytes: &[u8], enough: BorrowedFd<'_>) -> Result<bool, EngineError> {
+        while !bytes.is_empty() {
+            let Some(input) = self.input.as_ref().filter(|_| !self.is_over()) else { return Ok(false) };
+            let ready = is_enough(self.as_fd(), Some(input.as_fd()), enough)?;
+            if ready.enough {
+                return Ok(false);
+            }
+            if ready.input {
+                // So much fits wherever anything does.
+                match rustix::io::write(input, &bytes[..bytes.len().min(rustix::pipe::PIPE_BUF)]) {
+                    Ok(written) => bytes = &bytes[written..],
+                    Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(_) => return Ok(false),
+                }
+            }
+            if ready.keeper || self.has_news() {
+                self.hear_and_skip()?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn hear_and_skip(&mut self) -> Result<(), EngineError> {
+        if matches!(self.hear()?, News::Output) {
+            // The keeper knows where it ends.
+            self.has_taken(u64::MAX)?;
+        }
+        Ok(())
+    }
+
     /// Whether no more output comes than there is.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -166,7 +236,7 @@ impl Lifecycle {
     /// `whatif attach`: to the command that was chosen, or else to the latest that runs, or else to the latest. Reads its output
     /// from `from` on, or all that is kept.
     pub fn attach(&self, which: &Selector, chosen: Option<Chosen>, from: Option<u64>) -> Result<Attached, EngineError> {
-        let sandbox = self.ground.resolve(which)?;
+        let sandbox = self.ground.resolve_to_use(which)?;
         let (found, id) = self.choose(&sandbox, chosen)?;
         let record = self.open_record(&sandbox, id)?;
         let running = self.connect_to(&sandbox, id, &record, from.unwrap_or(0))?;

@@ -53,6 +53,9 @@ impl Lifecycle {
         if !sandbox.details.transient {
             self.ground.prepare_pause(sandbox);
         }
+        if std::mem::take(&mut running.fills_pool) {
+            self.fill_pool_if_due(&running.sandbox);
+        }
     }
 }
 

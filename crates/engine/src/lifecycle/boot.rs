@@ -11,23 +11,27 @@ use std::time::Duration;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Exec, Reason, Reply, Request};
+use whatif_layers::allotment::Mounted;
 use whatif_layers::copy::{self, Depth};
 use whatif_layers::links::Links;
 use whatif_layers::plan::{self, Inputs};
 use whatif_layers::shift::{SPARE_WORK, UNFINISHED_HEAD};
 use whatif_layers::state_dir::AliveLock;
 use whatif_layers::survey::{self, Scope, Survey};
-use whatif_layers::{durable, masks, remove, veil};
+use whatif_layers::{allotment, durable, masks, remove, veil};
 use whatif_provider::{Instance, Launch, LaunchError, Launched, Launching, Prepared, Provider};
 use whatif_sys::absence::{self, MeansAbsent, OrAbsent};
 use whatif_sys::patience;
 use whatif_types::boot::{Boot, Masks, PROTOCOL_VERSION, Protection, Work};
 use whatif_types::config::UserConfig;
+use whatif_types::grants::{Allowed, Grants};
+use whatif_types::limits::DefaultLimits;
 use whatif_types::sandbox::Viewed;
 use whatif_types::{Backend, Enforced, Handle, Identity, LayerId, NetMode, PlaceKind, Plan, Sandbox, SandboxId};
 
 use crate::choice::Choice;
 use crate::ground::GroundError;
+use crate::ground::allotment::Mounting;
 use crate::ground::intact::heads_of;
 use crate::ground::limits::Lease;
 use crate::ground::viewed::viewed_now;
@@ -36,7 +40,7 @@ use crate::lifecycle::recut::{Beneath, Cut};
 use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::network::NetworkError;
 use crate::trees::copied_trees;
-use crate::{EngineError, secrets};
+use crate::{EngineError, devices, secrets};
 
 /// Called with a sandbox's directory, and with what is mounted over its heads afterwards.
 pub(crate) type Fill<'a> = dyn Fn(&Path, &Plan) -> Result<(), EngineError> + 'a;
@@ -60,6 +64,7 @@ pub(crate) struct Wish<'a> {
     /// Puts something into fresh heads before anything is mounted over them.
     pub fill: Option<&'a Fill<'a>>,
     pub net: NetMode,
+    pub grants: &'a Grants,
     /// Ports of the host's loopback that can be reached inside.
     pub reach: &'a [u16],
     pub environment: &'a [(String, String)],
@@ -86,6 +91,8 @@ pub(crate) struct Booting {
     pub viewed: Viewed,
     /// What its limits are enforced by.
     pub enforced: Vec<Enforced>,
+    /// Those that nobody asked for.
+    pub default_limits: Option<DefaultLimits>,
     /// Once it stands.
     pub protection: Protection,
     /// Not needed any more once the keeper has joined it.
@@ -105,6 +112,7 @@ impl Booting {
         details.copied_trees = copied_trees(&self.plan);
         details.position.heads = Some(heads_of(&self.plan));
         details.enforced.clone_from(&self.enforced);
+        details.default_limits.clone_from(&self.default_limits);
         details.protection = self.protection.clone();
     }
 
@@ -122,7 +130,7 @@ impl Lifecycle {
     }
 
     pub(super) fn identity_for(&self, choice: &Choice) -> Identity {
-        if choice.same_ids && self.ground.caller.is_root() { Identity::Same } else { self.ground.caller.identity() }
+        if choice.same_ids && self.ground.caller.works_as_root() { Identity::Same } else { self.ground.caller.identity() }
     }
 
     /// Starts a keeper and prepares its layers. It has no command yet: nothing runs before the sandbox has its row.
@@ -142,7 +150,7 @@ impl Lifecycle {
             match self.try_to_begin(launching.take(), wish, choice.clone()) {
                 Err(error) if wish.known_trees.is_none() && has_moved(&error) && tries < MOST_TRIES => {
                     tries += 1;
-                    clear_heads(wish.directory)?;
+                    self.clear_heads(wish)?;
                 }
                 other => return other,
             }
@@ -154,7 +162,10 @@ impl Lifecycle {
         let (identity, programs) = (self.identity_for(&choice), &self.ground.state.cache());
         let launching = match launching {
             Some(launching) => launching,
-            None => self.launch(&Launch { id: wish.id, identity, net: wish.net, programs }, wish.provider)?,
+            None => {
+                let is_expendable = !wish.lease.limits.are_off();
+                self.launch(&Launch { id: wish.id, identity, net: wish.net, is_expendable, programs }, wish.provider)?
+            }
         };
         let alive = alive_lock(wish.directory)?;
         let launched = launching.settle(wish.directory, alive.as_fd());
@@ -164,22 +175,25 @@ impl Lifecycle {
         let end = |_: &EngineError| instance.kill();
         let Cut { plan, masks, trees } = self.prepare_layers(wish, choice.backend).inspect_err(end)?;
         let mut boot = self.describe_boot(wish, plan.clone(), masks, identity, Work::default());
+        boot.devices = devices::granted(wish.grants).map_err(|error| LifecycleError::from(error).into()).inspect_err(end)?;
         boot.measures_head = wish.lease.limits.limits_room();
+        boot.has_allotment = self.ground.has_allotment(wish.lease.limits, wish.directory).inspect_err(end)?;
+        boot.counts_sockets = wish.lease.limits.memory.is_some();
         let to_join = prepared.descriptors();
-        let bounded = !wish.lease.limits.is_unlimited() || wish.config.disk.keep_free.is_some();
+        let bounded = !wish.lease.limits.are_off() || !wish.lease.limits.is_unlimited() || wish.config.disk.keep_free.is_some();
         let viewed = viewed_now(wish.project, plan.trees());
         // A keeper that ended during its start has said why; `finish_boot` reads it.
         let _ = client.send(&Request::Boot { boot: Box::new(boot), prepared: !to_join.is_empty(), bounded }, &to_join);
         drop(to_join);
         // The keeper puts the sandbox together meanwhile.
-        let mut enforced = Vec::new();
+        let (mut enforced, mut default_limits) = (Vec::new(), None);
         if bounded {
-            let bounds = self.ground.bind(wish.id, wish.directory, wish.lease, wish.config, (wish.provider, identity));
+            let bounds = self.ground.bind(wish.id, wish.directory, wish.lease, wish.config, (wish.provider, identity, handle));
             let bounds = bounds.inspect_err(end)?;
             let (request, descriptors) = bounds.request();
             let _ = client.send(&request, &descriptors);
             drop(descriptors);
-            enforced = bounds.bound.enforced;
+            (enforced, default_limits) = (bounds.bound.enforced, bounds.bound.defaults);
         }
         let (protection, _prepared) = (Protection::default(), prepared);
         Ok(Booting {
@@ -193,6 +207,7 @@ impl Lifecycle {
             trees,
             viewed,
             enforced,
+            default_limits,
             protection,
             _prepared,
         })
@@ -210,11 +225,15 @@ impl Lifecycle {
             masks,
             plan,
             identity,
+            devices: Vec::new(),
+            allows_userns: wish.grants.allows(Allowed::Userns),
             net: wish.net,
             reach: wish.reach.to_vec(),
             environment: wish.environment.to_vec(),
             runtime_dir: self.ground.caller.runtime_dir.clone(),
             measures_head: false,
+            has_allotment: false,
+            counts_sockets: false,
         }
     }
 
@@ -256,6 +275,7 @@ impl Lifecycle {
                     if fell_back {
                         booting.choice.store(self.ground.state.root());
                     }
+                    self.limit_what_is_mounted(wish)?;
                     return Ok(protection);
                 }
                 Ok(_) => return Err(ClientError::OutOfTurn.into()),
@@ -272,14 +292,14 @@ impl Lifecycle {
             if is_absence(failed.errno) && tries < MOST_TRIES {
                 tries += 1;
                 booting.instance.wait(None);
-                clear_heads(wish.directory)?;
+                self.clear_heads(wish)?;
                 *booting = self.begin_boot(wish, choice)?;
                 continue;
             }
             match failed.reason {
                 Reason::BootIdMapping if !choice.same_ids => choice.same_ids = true,
                 // Before 5.19 overlayfs takes no idmapped layers; then the same ids on both sides are the lesser loss.
-                Reason::BootLayers if self.ground.caller.is_root() && !choice.same_ids => choice.same_ids = true,
+                Reason::BootLayers if self.ground.caller.works_as_root() && !choice.same_ids => choice.same_ids = true,
                 Reason::BootLayers if wish.backend.is_some() => {
                     return Err(LifecycleError::Backend { backend: booting.choice.backend, message: failed.message }.into());
                 }
@@ -293,7 +313,7 @@ impl Lifecycle {
             // Why each better backend was given up, not only the last one.
             choice.reason = Some(if reasons.is_empty() { failed.message } else { reasons.join("; ") });
             booting.instance.wait(None);
-            clear_heads(wish.directory)?;
+            self.clear_heads(wish)?;
             *booting = self.begin_boot(wish, choice)?;
         }
     }
@@ -304,7 +324,7 @@ impl Lifecycle {
         match asked_for {
             Some(backend) => Choice {
                 backend,
-                same_ids: remembered.same_ids || (self.ground.caller.is_root() && backend == Backend::Fuse),
+                same_ids: remembered.same_ids || (self.ground.caller.works_as_root() && backend == Backend::Fuse),
                 ..Choice::default()
             },
             None => remembered,
@@ -342,6 +362,9 @@ impl Lifecycle {
     /// A head and fresh work directories for every tree.
     pub(crate) fn make_heads(&self, wish: &Wish<'_>, plan: &Plan, work: Work, heads: Heads) -> Result<(), EngineError> {
         let veiled = self.veiled(wish)?;
+        let mounting = if heads == Heads::AreNew { Mounting::InItsPlace } else { Mounting::Anew };
+        let project = self.ground.project_for_head(wish.lease, wish.directory, (plan.backend, mounting))?;
+        let join = |directory: &Path| project.map_or(Ok(()), |project| allotment::join(directory, project));
         for place in &plan.places {
             let (tree, depth) = match place.kind {
                 PlaceKind::Writable { tree } => (tree, (plan.backend == Backend::Copy).then_some(Depth::Tree)),
@@ -349,6 +372,7 @@ impl Lifecycle {
                 _ => continue,
             };
             make_work(wish.directory, &work.name(tree), tree)?;
+            join(&wish.directory.join("work").join(work.name(tree)))?;
             let head = wish.directory.join("head").join(tree.to_string());
             // In the same directory: an ordinary user may not move a directory that it cannot write elsewhere.
             let unfinished = head.with_file_name(format!("{UNFINISHED_HEAD}{tree}"));
@@ -373,6 +397,7 @@ impl Lifecycle {
                     &unfinished
                 }
             };
+            join(made)?;
             let mut layers = self.ground.state.parts_of(wish.stack, &tree.to_string())?;
             let is_here = |path: &&PathBuf| plan.place_of(path).is_some_and(|p| p.path == place.path);
             let hidden_again: Vec<&Path> =
@@ -429,9 +454,27 @@ impl Lifecycle {
         Ok(())
     }
 
+    /// To put it together it may have had a little more room than it has.
+    fn limit_what_is_mounted(&self, wish: &Wish<'_>) -> Result<(), EngineError> {
+        if wish.lease.limits.limits_room() && wish.known_trees.is_some() {
+            let room = self.ground.room_of(wish.lease.limits, wish.lease.sandbox)?;
+            self.ground.limit_room(wish.directory, &room, |trees| Mounted::With { trees })?;
+        }
+        Ok(())
+    }
+
+    fn clear_heads(&self, wish: &Wish<'_>) -> Result<(), EngineError> {
+        self.ground.release_room(wish.lease.limits, wish.directory);
+        for part in ["head", "work"].map(|part| wish.directory.join(part)) {
+            remove::tree(&part)?;
+            make_private(&part)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn survey(&self, wish: &Wish<'_>) -> Result<Survey, EngineError> {
         Ok(survey::take(&Scope {
-            as_root: self.ground.caller.is_root(),
+            as_root: self.ground.caller.works_as_root(),
             home: &self.ground.caller.home,
             project: wish.project,
             runtime_dir: self.ground.caller.runtime_dir.as_deref(),
@@ -458,7 +501,7 @@ impl Lifecycle {
         let plan = plan::plan(&Inputs {
             mounts: &survey.mounts,
             file_mounts: &survey.file_mounts,
-            as_root: self.ground.caller.is_root(),
+            as_root: self.ground.caller.works_as_root(),
             backend,
             home: &self.ground.caller.home,
             project: wish.project,
@@ -513,14 +556,6 @@ fn has_moved(error: &EngineError) -> bool {
 /// What is missing when a directory is gone, or has come since and has no place yet.
 fn is_absence(errno: i32) -> bool {
     [rustix::io::Errno::NOENT, rustix::io::Errno::ROFS].iter().any(|absence| absence.raw_os_error() == errno)
-}
-
-fn clear_heads(directory: &Path) -> Result<(), EngineError> {
-    for part in ["head", "work"] {
-        remove::tree(&directory.join(part))?;
-        make_private(&directory.join(part))?;
-    }
-    Ok(())
 }
 
 /// A keeper that was told to end may take a moment to let go of its mounts.

@@ -164,6 +164,6 @@ fn wait(client: &Client, pipes: &Pipes, is_open: bool, enough: Option<BorrowedFd
 }
 
 /// In the place of what is not there stands something that is asked nothing.
-fn slot<'a>(fd: Option<BorrowedFd<'a>>, flags: PollFlags, otherwise: BorrowedFd<'a>) -> PollFd<'a> {
+pub(crate) fn slot<'a>(fd: Option<BorrowedFd<'a>>, flags: PollFlags, otherwise: BorrowedFd<'a>) -> PollFd<'a> {
     fd.map_or(PollFd::from_borrowed_fd(otherwise, PollFlags::empty()), |fd| PollFd::from_borrowed_fd(fd, flags))
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::{Access, Entry, EntryKind, Listed};
-use whatif_layers::copy::fill;
+use whatif_layers::copy::fill_telling;
 use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::Selector;
 use whatif_types::text;
@@ -27,7 +27,28 @@ pub struct Copied {
     pub files: u64,
     pub links: u64,
     pub bytes: u64,
+    /// Those of the files that were there already, with the same content, and were not written.
+    pub equal: u64,
     pub left_out: Vec<LeftOut>,
+}
+
+/// What is copied so far, and whom to tell how many bytes that are.
+struct Count<'a> {
+    copied: Copied,
+    tell: &'a mut dyn FnMut(u64),
+}
+
+impl Count<'_> {
+    fn fill(&mut self, source: &File, target: &File) -> io::Result<u64> {
+        let before = self.copied.bytes;
+        fill_telling(source, target, &mut |more| (self.tell)(before + more))
+    }
+
+    fn file(&mut self, bytes: u64) {
+        self.copied.files += 1;
+        self.copied.bytes += bytes;
+        (self.tell)(self.copied.bytes);
+    }
 }
 
 /// Something that is not carried across.
@@ -47,8 +68,15 @@ pub enum Replace {
 
 impl Lifecycle {
     /// From the sandbox to reality. Without leave to replace, either nothing is replaced or nothing is written at all.
-    pub fn copy_out(&self, which: &Selector, inside: &Path, outside: &Path, replace: Replace) -> Result<Copied, EngineError> {
-        let Entered { sandbox, mut client } = self.enter(which)?;
+    pub fn copy_out(
+        &self,
+        which: &Selector,
+        inside: &Path,
+        outside: &Path,
+        replace: Replace,
+        tell: &mut dyn FnMut(u64),
+    ) -> Result<Copied, EngineError> {
+        let Entered { sandbox, mut client, .. } = self.enter(which)?;
         let inside = sandbox.details.cwd.join(inside);
         let entry = client.examine(&inside)?.ok_or_else(|| missing(&inside))?;
         let target = into_directory(outside, inside.file_name())?;
@@ -67,24 +95,30 @@ impl Lifecycle {
                 return Err(LifecycleError::WouldReplace { paths: different }.into());
             }
         }
-        let mut copied = Copied::default();
+        let mut count = Count { copied: Copied::default(), tell };
         for step in steps {
-            step.take(&mut client, replace, &mut copied)?;
+            step.take(&mut client, replace, &mut count)?;
         }
-        Ok(copied)
+        Ok(count.copied)
     }
 
     /// From reality to the sandbox.
-    pub fn copy_in(&self, outside: &Path, which: &Selector, inside: &Path) -> Result<Copied, EngineError> {
-        let Entered { sandbox, mut client } = self.enter(which)?;
+    pub fn copy_in(
+        &self,
+        outside: &Path,
+        which: &Selector,
+        inside: &Path,
+        tell: &mut dyn FnMut(u64),
+    ) -> Result<Copied, EngineError> {
+        let Entered { sandbox, mut client, .. } = self.enter(which)?;
         let mut inside = sandbox.details.cwd.join(inside);
         let is_directory = client.examine(&inside)?.is_some_and(|e| e.kind == EntryKind::Directory);
         if let (true, Some(file)) = (is_directory, outside.file_name()) {
             inside.push(file);
         }
-        let mut copied = Copied::default();
-        into(&mut client, outside, &inside, &mut copied)?;
-        Ok(copied)
+        let mut count = Count { copied: Copied::default(), tell };
+        into(&mut client, outside, &inside, &mut count)?;
+        Ok(count.copied)
     }
 }
 
@@ -164,15 +198,15 @@ impl Step {
         are_equal(&mut source, &mut target).map_err(|e| EngineError::io("read", &self.outside, e))
     }
 
-    fn take(&self, client: &mut Client, replace: Replace, copied: &mut Copied) -> Result<(), EngineError> {
+    fn take(&self, client: &mut Client, replace: Replace, count: &mut Count<'_>) -> Result<(), EngineError> {
         let why = match (self.entry.kind, self.link()) {
-            (EntryKind::File, _) => return self.take_file(client, replace, copied),
+            (EntryKind::File, _) => return self.take_file(client, replace, count),
             (EntryKind::Directory, _) => return self.take_directory(),
-            (EntryKind::Link, Some(target)) if !self.leads_out() => return self.take_link(&target, replace, copied),
+            (EntryKind::Link, Some(target)) if !self.leads_out() => return self.take_link(&target, replace, count),
             (EntryKind::Link, _) => "a link that leads out of what is copied",
             (EntryKind::Other, _) => NOTHING_TO_COPY,
         };
-        copied.left_out.push(LeftOut { path: self.inside.clone(), why });
+        count.copied.left_out.push(LeftOut { path: self.inside.clone(), why });
         Ok(())
     }
 
@@ -184,7 +218,7 @@ impl Step {
         made.map_err(|e| EngineError::io("create", &self.outside, e))
     }
 
-    fn take_file(&self, client: &mut Client, replace: Replace, copied: &mut Copied) -> Result<(), EngineError> {
+    fn take_file(&self, client: &mut Client, replace: Replace, count: &mut Count<'_>) -> Result<(), EngineError> {
         let failed = |e| EngineError::io("write", &self.outside, e);
         let mut options = File::options();
         options.write(true).mode(self.entry.mode & 0o777).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32);
@@ -198,23 +232,25 @@ impl Step {
             (Some(there), Replace::Anything) => there.is_file() && self.has_same_bytes(client, there).unwrap_or(false),
             (None, _) => false,
         };
+        let mut bytes = 0;
         if !is_same {
             let (mut source, _) = client.open(&self.inside, Access::Read)?;
             let written = match there {
-                Some(there) if !is_written_to(&there) => self.put_in_place(&source, &there, options),
+                Some(there) if !is_written_to(&there) => self.put_in_place(&source, &there, options, count),
                 Some(_) => options.open(&self.outside).and_then(|mut target| io::copy(&mut source, &mut target)),
-                None => self.make(&source, options),
+                None => self.make(&source, options, count),
             };
-            copied.bytes += written.map_err(failed)?;
+            bytes = written.map_err(failed)?;
         }
-        copied.files += 1;
+        count.copied.equal += u64::from(is_same);
+        count.file(bytes);
         Ok(())
     }
 
     /// Whole or not at all.
-    fn make(&self, source: &File, mut options: fs::OpenOptions) -> io::Result<u64> {
+    fn make(&self, source: &File, mut options: fs::OpenOptions, count: &mut Count<'_>) -> io::Result<u64> {
         let target = options.create_new(true).open(&self.outside)?;
-        fill(source, &target).inspect_err(|_| {
+        count.fill(source, &target).inspect_err(|_| {
             // What went wrong first is what has to be said.
             let _ = fs::remove_file(&self.outside);
         })
@@ -222,11 +258,17 @@ impl Step {
 
     /// What is in the way goes when the copy is complete. Where the sandbox has changed nothing it shows that very file: to write to it
     /// would be to write to the source.
-    fn put_in_place(&self, source: &File, there: &fs::Metadata, mut options: fs::OpenOptions) -> io::Result<u64> {
+    fn put_in_place(
+        &self,
+        source: &File,
+        there: &fs::Metadata,
+        mut options: fs::OpenOptions,
+        count: &mut Count<'_>,
+    ) -> io::Result<u64> {
         let name: String = self.outside.file_name().unwrap_or_default().to_string_lossy().chars().take(60).collect();
         let temporary = self.outside.with_file_name(format!(".{name}.whatif-{}", std::process::id()));
         let target = options.create_new(true).open(&temporary)?;
-        let done = fill(source, &target).and_then(|bytes| {
+        let done = count.fill(source, &target).and_then(|bytes| {
             if there.is_file() {
                 // It stays its owner's, where that is ours to say.
                 let _ = std::os::unix::fs::fchown(&target, Some(there.uid()), Some(there.gid()));
@@ -239,11 +281,11 @@ impl Step {
         done
     }
 
-    fn take_link(&self, target: &Path, replace: Replace, copied: &mut Copied) -> Result<(), EngineError> {
+    fn take_link(&self, target: &Path, replace: Replace, count: &mut Count<'_>) -> Result<(), EngineError> {
         let failed = |e| EngineError::io("create", &self.outside, e);
         if let Some(there) = self.there()? {
             if there.is_symlink() && fs::read_link(&self.outside).is_ok_and(|known| known == target) {
-                copied.links += 1;
+                count.copied.links += 1;
                 return Ok(());
             }
             if replace == Replace::Anything {
@@ -251,7 +293,7 @@ impl Step {
             }
         }
         std::os::unix::fs::symlink(target, &self.outside).map_err(failed)?;
-        copied.links += 1;
+        count.copied.links += 1;
         Ok(())
     }
 
@@ -286,31 +328,30 @@ fn are_equal(one: &mut impl Read, two: &mut impl Read) -> io::Result<bool> {
     }
 }
 
-fn into(client: &mut Client, outside: &Path, inside: &Path, copied: &mut Copied) -> Result<(), EngineError> {
+fn into(client: &mut Client, outside: &Path, inside: &Path, count: &mut Count<'_>) -> Result<(), EngineError> {
     let metadata = fs::symlink_metadata(outside).map_err(|e| EngineError::io("read", outside, e))?;
     let mode = metadata.permissions().mode();
     if metadata.is_dir() {
         client.make_directory(inside, mode)?;
         for entry in fs::read_dir(outside).map_err(|e| EngineError::io("list", outside, e))? {
             let entry = entry.map_err(|e| EngineError::io("list", outside, e))?;
-            into(client, &entry.path(), &inside.join(entry.file_name()), copied)?;
+            into(client, &entry.path(), &inside.join(entry.file_name()), count)?;
         }
     } else if metadata.is_file() {
         let source = File::open(outside).map_err(|e| EngineError::io("read", outside, e))?;
         let (target, _) = client.open(inside, Access::Replace { mode })?;
-        let filled = fill(&source, &target).inspect_err(|_| {
+        let filled = count.fill(&source, &target).inspect_err(|_| {
             // Emptied by the keeper, since fuse lets only those inside do it: what came before the error takes no room. What went wrong
             // first is what has to be said.
             let _ = client.open(inside, Access::Replace { mode });
         });
-        copied.bytes += filled.map_err(|e| EngineError::io("copy", outside, e))?;
-        copied.files += 1;
+        count.file(filled.map_err(|e| EngineError::io("copy", outside, e))?);
     } else if metadata.is_symlink() {
         let target = fs::read_link(outside).map_err(|e| EngineError::io("read", outside, e))?;
         client.make_link(inside, &target)?;
-        copied.links += 1;
+        count.copied.links += 1;
     } else {
-        copied.left_out.push(LeftOut { path: outside.to_owned(), why: NOTHING_TO_COPY });
+        count.copied.left_out.push(LeftOut { path: outside.to_owned(), why: NOTHING_TO_COPY });
     }
     Ok(())
 }

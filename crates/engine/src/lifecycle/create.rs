@@ -15,6 +15,7 @@ use whatif_store::{Inserted, StoreError};
 use whatif_sys::absence::{self, MeansAbsent};
 use whatif_types::boot::{PROTOCOL_VERSION, Protection};
 use whatif_types::config::UserConfig;
+use whatif_types::grants::Grants;
 use whatif_types::limits::Expiry;
 use whatif_types::network::{NetChoice, NetWish, Publish, Reach, SecretWish};
 use whatif_types::sandbox::{Details, Position};
@@ -30,10 +31,18 @@ use crate::lifecycle::unrecorded::Recorded;
 use crate::lifecycle::{Lifecycle, LifecycleError, precise_times};
 use crate::network::{self, NetworkError, Published};
 use crate::owner::Owner;
-use crate::{EngineError, now, roots, secrets};
+use crate::{EngineError, devices, now, roots, secrets};
 
 /// How long a command waits for another one that makes the same sandbox.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A sandbox that was asked for.
+#[derive(Debug)]
+pub enum Made {
+    Now(Sandbox),
+    /// By an earlier command with the same key.
+    Before(Sandbox),
+}
 
 /// What a new sandbox shall be.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -50,6 +59,8 @@ pub struct NewSandbox {
     pub backend: Option<Backend>,
     pub mask: Vec<String>,
     pub expose: Vec<String>,
+    /// What it may use that no sandbox may by itself.
+    pub grants: Grants,
     /// Variables to carry although they look like secrets.
     pub env: Vec<String>,
     #[serde(skip)]
@@ -144,6 +155,8 @@ pub(crate) struct Validated {
     pub network: NetWish,
     pub template: Option<Template>,
     pub limits: Limits,
+    /// By whoever asked for it, and by the configuration.
+    pub grants: Grants,
 }
 
 impl Validated {
@@ -168,9 +181,16 @@ impl Validated {
 impl Lifecycle {
     /// `whatif new`: a sandbox that stays.
     pub fn create(&self, new: &NewSandbox) -> Result<Sandbox, EngineError> {
+        Ok(match self.create_once(new)? {
+            Made::Now(sandbox) | Made::Before(sandbox) => sandbox,
+        })
+    }
+
+    /// The same, and whether that was an earlier command with the same key.
+    pub fn create_once(&self, new: &NewSandbox) -> Result<Made, EngineError> {
         let mut validated = self.validate(new)?;
         if let Some(existing) = self.existing(new)? {
-            return Ok(existing);
+            return Ok(Made::Before(existing));
         }
         let published = validated.bind_ports()?;
         let created = validated.with_network(|validated| {
@@ -179,7 +199,7 @@ impl Lifecycle {
         let mut created = match created {
             // Lost the race for the key, or for the name that goes with it.
             Err(error @ EngineError::Ground(GroundError::Busy { .. } | GroundError::Store(StoreError::NameTaken { .. }))) => {
-                return self.existing(new)?.ok_or(error);
+                return self.existing(new)?.map(Made::Before).ok_or(error);
             }
             other => other?,
         };
@@ -194,7 +214,7 @@ impl Lifecycle {
         self.flush_settled()?;
         self.ground.publish(&created.sandbox);
         self.fill_pool_if_due(&created.sandbox);
-        Ok(created.sandbox)
+        Ok(Made::Now(created.sandbox))
     }
 
     /// Copied trees are on the disk before a record speaks of them: with half of its files empty a copy would be of no use, and
@@ -260,11 +280,15 @@ impl Lifecycle {
             return Err(LifecycleError::TemplateElsewhere { template, project }.into());
         }
         let limits = self.ground.limits(&config, &new.limits, new.provider()?)?;
-        Ok(Validated { cwd, project, config, net, network, template, limits })
+        let grants = new.grants.and(&config.grants);
+        // Before anything is made, it is known that they are there.
+        devices::granted(&grants).map_err(LifecycleError::from)?;
+        Ok(Validated { cwd, project, config, net, network, template, limits, grants })
     }
 
     /// The real path of a directory that somebody named.
     pub(crate) fn existing_directory(&self, path: &Path) -> Result<PathBuf, EngineError> {
+        self.ground.caller.require_directory(path)?;
         match std::fs::canonicalize(path) {
             Ok(real) if absence::is_dir(&real).map_err(|e| EngineError::io("examine", &real, e))? => Ok(real),
             Ok(_) => Err(LifecycleError::BadDirectory { path: path.to_owned() }.into()),
@@ -337,6 +361,7 @@ impl Lifecycle {
             veiled: &wanted.veiled(),
             fill: start.and_then(|s| s.fill),
             net: validated.net,
+            grants: &validated.grants,
             reach: &reached(&validated.network),
             environment: &wanted.variables(),
             provider,
@@ -358,6 +383,7 @@ impl Lifecycle {
         if making.recorded == Recorded::AtOnce {
             self.ground.record(&mut sandbox).inspect_err(|_| booted.end())?;
         }
+        self.ground.note_removal(&sandbox);
         Ok((sandbox, booted))
     }
 
@@ -365,6 +391,7 @@ impl Lifecycle {
     fn unmake(&self, id: &SandboxId, directory: &Path, validated: &Validated) {
         if !validated.limits.is_unlimited() {
             self.ground.unbind_lost(id);
+            self.ground.release_room(&validated.limits, directory);
         }
         self.ground.state.disown(id);
         if self.ground.store.delete(id).is_ok() {
@@ -391,6 +418,7 @@ impl Lifecycle {
             masked,
             exposed: new.expose.clone(),
             veiled: Vec::new(),
+            grants: validated.grants.clone(),
             dropped_env: environment.dropped,
             carried_env: new.env.iter().filter(|e| !e.contains('=')).cloned().collect(),
             set_env: wanted.set_variables().map(|(name, _)| name.to_owned()).collect(),
@@ -408,6 +436,7 @@ impl Lifecycle {
             auto_snapshot: new.auto_snapshot || validated.config.snapshots.auto,
             limits: validated.limits.clone(),
             enforced: Vec::new(),
+            default_limits: None,
             expiry,
             usage: None,
             transient: true,

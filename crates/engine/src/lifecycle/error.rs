@@ -18,6 +18,7 @@ use whatif_types::{Backend, Chosen, CommandId, Explain, Kind, Remedy, remedy};
 pub use self::file::{FileError, FileProblem};
 pub use self::recut::Recut;
 use crate::EngineError;
+use crate::devices::DeviceError;
 use crate::ground::error::listed;
 use crate::owner::Owner;
 
@@ -29,9 +30,9 @@ pub enum LifecycleError {
     MaskOfEverything,
     #[error("{} cannot be used from inside: the directory does not exist or cannot be entered", path.display())]
     BadDirectory { path: PathBuf },
-    #[error("{} cannot be a project: a sandbox has one of its own, and what is in the real one is not seen there", .path.display())]
+    #[error("{} cannot be a project: a sandbox has its own and does not see the real one", .path.display())]
     PrivateProject { path: PathBuf },
-    #[error("{} is on a file system that keeps times in whole seconds: what changed within one second could not be told apart", .path.display())]
+    #[error("{} is on a file system that keeps times in whole seconds: two changes within a second could not be told apart", .path.display())]
     CoarseTimes { path: PathBuf },
     #[error("the project cannot be copied")]
     Uncopied(#[source] PathError),
@@ -40,7 +41,7 @@ pub enum LifecycleError {
     Launch(#[from] LaunchError),
     #[error("the sandbox could not be set up: {message}")]
     Boot { message: String, errno: i32 },
-    #[error("no way of copy-on-write works here: {}", reasons.join("; "))]
+    #[error("no copy-on-write backend works here: {}", reasons.join("; "))]
     NoBackend { reasons: Vec<String> },
     #[error("the layers cannot be mounted with backend '{backend}': {message}")]
     Backend { backend: Backend, message: String },
@@ -64,16 +65,18 @@ pub enum LifecycleError {
     StillRunning { name: String },
     #[error("the time of sandbox '{name}' is up")]
     Expired { name: String },
-    #[error("a keeper still runs over {}, but it cannot be reached", directory.display())]
+    #[error("the sandbox in {} is still running, but whatif cannot connect to it", directory.display())]
     Unreachable { directory: PathBuf },
 
     #[error("{}", .0.message)]
     Command(Failed),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     #[error("there is no {chosen} in sandbox '{name}'")]
     NoSuchProcess { name: String, chosen: Chosen },
-    #[error("how command {id} of sandbox '{name}' ended is not known: its keeper was lost")]
+    #[error("it is not known how command {id} of sandbox '{name}' ended: the sandbox was killed")]
     EndUnknown { name: String, id: CommandId },
     #[error("sandbox '{sandbox}' has no log{}", chosen.map_or_else(|| "s".to_owned(), |chosen| format!(" of a {chosen}")))]
     NoLog { sandbox: String, chosen: Option<Chosen> },
@@ -82,9 +85,9 @@ pub enum LifecycleError {
     #[error("command {id} has written {end} bytes so far, so its output has no offset {from}")]
     BeyondOutput { id: CommandId, end: u64, from: u64 },
     /// Running the command again would do its work twice.
-    #[error("the command ran (exit code {code}), but what became of sandbox '{name}' could not be written down")]
+    #[error("the command ran (exit code {code}), but the state of sandbox '{name}' could not be recorded")]
     RanBut { name: String, code: i32, source: Box<EngineError> },
-    #[error("the command ran (exit code {code}), but what it changed is not there any more")]
+    #[error("the command ran (exit code {code}), but its changes are gone")]
     WorkGone { name: String, code: i32, source: Box<EngineError> },
     #[error("{} {} already", listed(paths), if paths.len() == 1 { "exists" } else { "exist" })]
     WouldReplace { paths: Vec<PathBuf> },
@@ -114,8 +117,11 @@ impl From<RestackError> for LifecycleError {
 impl Explain for LifecycleError {
     fn code(&self) -> &'static str {
         match self {
-            Self::TemplateElsewhere { .. } | Self::MaskOfEverything => "usage",
-            Self::NoLog { .. } | Self::NothingToAttachTo { .. } | Self::BeyondOutput { .. } => "usage",
+            Self::TemplateElsewhere { .. } => "template_of_other_project",
+            Self::MaskOfEverything => "invalid_mask",
+            Self::NoLog { .. } => "no_logs",
+            Self::NothingToAttachTo { .. } => "nothing_to_attach_to",
+            Self::BeyondOutput { .. } => "invalid_offset",
             Self::BadDirectory { .. } | Self::PrivateProject { .. } | Self::CoarseTimes { .. } => "bad_directory",
             Self::Uncopied(_) => "io_error",
             Self::Launch(error) => error.code(),
@@ -136,6 +142,7 @@ impl Explain for LifecycleError {
                 _ => "refused",
             },
             Self::File(error) => error.code(),
+            Self::Device(error) => error.code(),
             Self::NoSuchProcess { .. } => "no_such_process",
             Self::EndUnknown { .. } => "end_unknown",
             Self::RanBut { .. } | Self::WorkGone { .. } => "run_incomplete",
@@ -161,6 +168,7 @@ impl Explain for LifecycleError {
             Self::Command(failed) => kind_of_command(failed),
             Self::Launch(error) => error.kind(),
             Self::File(error) => error.kind(),
+            Self::Device(error) => error.kind(),
         }
     }
 

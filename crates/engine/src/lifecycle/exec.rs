@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
-use whatif_keeper::protocol::{Exec, Reason, Settings, Stdio, Text};
+use whatif_keeper::protocol::{Exec, Reason, Request, Settings, Stdio, Text};
+use whatif_layers::StateDir;
 use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
 use whatif_types::network::NetWish;
@@ -46,6 +47,15 @@ pub struct CommandSpec {
     pub called: Option<String>,
 }
 
+/// How the output of a command in the background is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Standard output and standard error in one log, in the order in which they were written.
+    Together,
+    /// Each in a log of its own.
+    Apart,
+}
+
 /// What a command finds around it.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
@@ -69,6 +79,8 @@ pub struct Running {
     pub(super) client: Client,
     /// When it is to be tended.
     pub(super) due: Instant,
+    /// Its sandbox may have come from the pool, which is filled up when the command lasts, or has ended: not while it begins.
+    pub(super) fills_pool: bool,
     pub pid: i32,
     /// The master of its terminal.
     pub terminal: Option<OwnedFd>,
@@ -79,6 +91,15 @@ pub struct Running {
 pub struct Entered {
     pub sandbox: Sandbox,
     pub(crate) client: Client,
+    /// What it was entered for.
+    request: Option<Exec>,
+}
+
+impl Entered {
+    /// Another connection may now ask for what this one may still be holding still.
+    pub(crate) fn let_go(&mut self) -> Result<(), EngineError> {
+        Ok(self.client.flush()?)
+    }
 }
 
 /// A command in the background and the sandbox it runs in.
@@ -92,7 +113,7 @@ pub struct Detached {
 impl Running {
     pub(super) fn new(sandbox: Sandbox, recorded: Recorded, client: Client, started: (i32, Option<OwnedFd>)) -> Self {
         let (pid, terminal) = started;
-        Self { sandbox, recorded, client, due: attend::first(recorded), pid, terminal }
+        Self { sandbox, recorded, client, due: attend::first(recorded), fills_pool: false, pid, terminal }
     }
 
     pub(crate) fn parts(&mut self) -> (&Sandbox, &mut Client) {
@@ -140,29 +161,31 @@ pub(crate) fn hand_over(identity: Identity, descriptors: &[BorrowedFd<'_>]) {
 
 impl Lifecycle {
     /// `whatif exec`: starts a command in the foreground.
-    pub fn exec(&self, entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Running, EngineError> {
-        let exec = self.exec_request(&entered.sandbox, spec, false)?;
+    pub fn exec(&self, mut entered: Entered, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Running, EngineError> {
+        let exec = self.request_for(&mut entered, spec)?;
         hand_over(entered.sandbox.details.identity, descriptors);
-        let (Entered { sandbox, client }, started) = self.begin(entered, &exec, descriptors)?;
+        let (Entered { sandbox, client, .. }, started) = self.begin(entered, exec, descriptors)?;
         Ok(Running::new(sandbox, Recorded::AtOnce, client, started))
     }
 
     /// `whatif exec -d`: starts a command that goes on; its output is in its log.
-    pub fn exec_detached(&self, entered: Entered, spec: &CommandSpec) -> Result<Detached, EngineError> {
+    pub fn exec_detached(&self, mut entered: Entered, spec: &CommandSpec, kept: Kept) -> Result<Detached, EngineError> {
         let is_ours = self.ground.require_our_keeper(&entered.sandbox);
-        if spec.terminal.is_some() || spec.stdio[0] == Stdio::Kept {
+        let is_apart = kept == Kept::Apart && spec.terminal.is_none();
+        if spec.terminal.is_some() || spec.stdio[0] == Stdio::Kept || is_apart {
             is_ours.as_ref().map_err(|_| GroundError::OtherKeeper { name: entered.sandbox.name.clone() })?;
         }
-        let log = self.new_log(&entered.sandbox)?;
-        let mut exec = self.exec_request(&entered.sandbox, spec, true)?;
-        let mut descriptors = log.descriptors().to_vec();
+        let log = self.new_log(&entered.sandbox, if is_apart { Kept::Apart } else { Kept::Together })?;
+        let mut exec = Exec { detached: true, errors_apart: is_apart, ..self.request_for(&mut entered, spec)? };
+        let mut descriptors = log.descriptors();
         match is_ours {
             Ok(()) => exec.id = Some(log.id),
             Err(_) => descriptors.truncate(2),
         }
-        let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, &exec, &descriptors)?;
-        if exec.id.is_none() {
-            log.record_start(pid, exec.arguments.first().map(|a| a.to_os().to_string_lossy().into_owned()).unwrap_or_default())?;
+        let is_known_to_keeper = exec.id.is_some();
+        let (Entered { sandbox, .. }, (pid, _)) = self.begin(entered, exec, &descriptors)?;
+        if !is_known_to_keeper {
+            log.record_start(pid, spec.arguments.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default())?;
         }
         self.ground.prepare_pause(&sandbox);
         self.bound_logs(&sandbox)?;
@@ -174,13 +197,15 @@ impl Lifecycle {
     fn begin(
         &self,
         mut entered: Entered,
-        exec: &Exec,
+        exec: Exec,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(Entered, (i32, Option<OwnedFd>)), EngineError> {
         let deadline = Instant::now() + REST_PATIENCE;
+        let request = Request::Exec(Box::new(exec));
         loop {
-            let ready = self.ground.prepare_pause_ahead(&entered.sandbox, &mut entered.client);
-            match ready.and_then(|()| entered.client.exec(exec.clone(), descriptors)) {
+            let sent = self.ground.prepare_pause_ahead(&entered.sandbox, &mut entered.client);
+            let sent = sent.and_then(|()| entered.client.send(&request, descriptors));
+            match sent.and_then(|()| entered.client.started()) {
                 Ok(started) => return Ok((entered, started)),
                 Err(error) if self.is_going_to_rest(&entered.sandbox, &error) && Instant::now() < deadline => {}
                 // Another command stops it, and gives what runs in it more time than this one waits.
@@ -208,16 +233,29 @@ impl Lifecycle {
     /// Connects to the keeper of a sandbox, bringing it up again where nobody meant it to be down. If nothing runs in it, it sees
     /// reality as it is now.
     pub fn enter(&self, which: &Selector) -> Result<Entered, EngineError> {
+        let mut entered = self.enter_with(which, None)?;
+        entered.let_go()?;
+        Ok(entered)
+    }
+
+    /// The same for a command that comes next, which is prepared meanwhile. Its streams and its terminal are not looked at yet.
+    pub fn enter_for(&self, which: &Selector, spec: &CommandSpec) -> Result<Entered, EngineError> {
+        self.enter_with(which, Some(spec))
+    }
+
+    fn enter_with(&self, which: &Selector, spec: Option<&CommandSpec>) -> Result<Entered, EngineError> {
         let deadline = Instant::now() + REST_PATIENCE;
         let mut may_mount_again = true;
         loop {
             let mut entered = self.enter_as_it_is(which)?;
+            // The keeper answers what it was asked meanwhile.
+            entered.request = spec.map(|spec| self.exec_request(&entered.sandbox, spec)).transpose()?;
             match self.freshen(&entered.sandbox, &mut entered.client) {
-                Ok(Freshened::NeedsOtherMounts) if may_mount_again => {
+                Ok(Freshened::NeedsOtherMounts(why)) if may_mount_again => {
                     // Once: reality may go on exchanging directories.
                     may_mount_again = false;
                     drop(entered.client);
-                    self.unmount_if_idle(&entered.sandbox)?;
+                    self.unmount_if_idle(&entered.sandbox, why)?;
                     continue;
                 }
                 // It ended meanwhile, as one does whose layers could not be changed.
@@ -246,7 +284,7 @@ impl Lifecycle {
     }
 
     fn enter_by_record(&self, which: &Selector) -> Result<Entered, EngineError> {
-        let mut sandbox = self.ground.resolve(which)?;
+        let mut sandbox = self.ground.resolve_to_use(which)?;
         if sandbox.status != Status::Active {
             if sandbox.details.stop_reason == Some(StopReason::Requested) {
                 return Err(GroundError::Stopped { name: sandbox.name }.into());
@@ -255,7 +293,7 @@ impl Lifecycle {
         }
         let client = self.ground.connect(&sandbox)?;
         self.ground.require_mounted(&sandbox)?;
-        Ok(Entered { sandbox, client })
+        Ok(Entered { sandbox, client, request: None })
     }
 
     /// The usual case: it runs, and a small file beside its socket says all there is to know.
@@ -266,19 +304,28 @@ impl Lifecycle {
             client.ask_for_overlays().ok()?;
         }
         crate::ground::removed::note_subject(&sandbox);
-        Some(Entered { sandbox, client })
+        StateDir::mark_used(&directory);
+        Some(Entered { sandbox, client, request: None })
     }
 
-    fn exec_request(&self, sandbox: &Sandbox, spec: &CommandSpec, detached: bool) -> Result<Exec, EngineError> {
+    /// The request that it was entered for, or one made now.
+    fn request_for(&self, entered: &mut Entered, spec: &CommandSpec) -> Result<Exec, EngineError> {
+        let made = entered.request.take();
+        let exec = made.map_or_else(|| self.exec_request(&entered.sandbox, spec), Ok)?;
+        Ok(Exec { stdio: spec.stdio, terminal: spec.terminal, ..exec })
+    }
+
+    fn exec_request(&self, sandbox: &Sandbox, spec: &CommandSpec) -> Result<Exec, EngineError> {
         let config = self.ground.caller.config_for(&sandbox.project)?;
         let carried = sandbox.details.carried_env.iter().chain(&spec.env).cloned().collect::<Vec<_>>();
         // Where the caller stands, if that is within the sandbox's project; else where the sandbox was made.
-        let here =
-            if self.ground.caller.cwd.starts_with(&sandbox.project) { &self.ground.caller.cwd } else { &sandbox.details.cwd };
+        let caller = &self.ground.caller;
+        let is_within = caller.cwd.starts_with(&sandbox.project) && !caller.has_lost_directory()?;
+        let here = if is_within { &caller.cwd } else { &sandbox.details.cwd };
         let cwd = spec.cwd.as_ref().map_or_else(|| here.clone(), |chosen| here.join(chosen));
         let timeout = spec.timeout.or(sandbox.details.limits.timeout.map(Span::duration));
         let spec = CommandSpec { env: carried, timeout, ..spec.clone() };
-        let mut exec = self.request(&config, Surroundings::of(sandbox, &cwd), &spec, detached);
+        let mut exec = self.request(&config, Surroundings::of(sandbox, &cwd), &spec, false);
         // The keeper has the umask, limits and priority of whoever started it.
         exec.settings = Some(Settings::own());
         // What was set when the sandbox was made wins over reality's value; the keeper adds it.
@@ -312,6 +359,7 @@ impl Lifecycle {
             detached,
             id: None,
             keeps_output: false,
+            errors_apart: false,
             timeout_ms: spec.timeout.map(|t| t.as_millis() as u64),
             settings: Settings::not_inherited(),
         }

@@ -40,7 +40,7 @@ pub struct Watching(Files);
 impl Lifecycle {
     /// Opens a connection to a sandbox for its files. One that went to rest is started.
     pub fn files(&self, which: &Selector) -> Result<Files, EngineError> {
-        let Entered { sandbox, client } = self.enter(which)?;
+        let Entered { sandbox, client, .. } = self.enter(which)?;
         self.ground.require_our_keeper(&sandbox)?;
         Ok(Files { ground: Arc::clone(&self.ground), sandbox, client })
     }

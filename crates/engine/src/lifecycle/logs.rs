@@ -15,6 +15,7 @@ use whatif_sys::absence::OrAbsent;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::{Chosen, CommandId, Sandbox, Selector, Status};
 
+use crate::lifecycle::exec::Kept;
 use crate::lifecycle::{Lifecycle, LifecycleError};
 use crate::{EngineError, private_file};
 
@@ -35,17 +36,74 @@ pub struct Log {
     pub id: Option<CommandId>,
     path: PathBuf,
     reader: Reader,
+    /// Of its standard error, if that is kept apart.
+    errors: Option<Reader>,
+}
+
+/// One of the streams that a command writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output, and standard error as well unless that is kept apart.
+    Output,
+    /// Standard error, if it is kept apart.
+    Errors,
+}
+
+/// A part of what a command wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Where in the stream it begins.
+    pub start: u64,
+    pub bytes: Vec<u8>,
+    /// Where to go on.
+    pub next: u64,
+    /// Where the stream ends so far.
+    pub end: u64,
 }
 
 impl Log {
     /// From here on there is no more than there is now; or there is again, `as_it_grows`.
     pub fn bound(&mut self, as_it_grows: bool) -> Result<(), EngineError> {
-        self.reader.bound(as_it_grows).map_err(|e| EngineError::io("read", &self.path, e))
+        let mut all = std::iter::once(&mut self.reader).chain(&mut self.errors);
+        all.try_for_each(|reader| reader.bound(as_it_grows)).map_err(|e| EngineError::io("read", &self.path, e))
     }
 
-    /// What comes next, or `None` if there is nothing more yet.
+    /// What comes next, or `None` if there is nothing more yet. Where standard error is kept apart, it follows what there is of
+    /// standard output.
     pub fn next(&mut self, buffer: &mut [u8]) -> Result<Option<Part>, EngineError> {
-        self.reader.next(buffer).map_err(|e| EngineError::io("read", &self.path, e))
+        let mut next = self.reader.next(buffer);
+        if let (Ok(None), Some(errors)) = (&next, &mut self.errors) {
+            next = errors.next(buffer);
+        }
+        next.map_err(|e| EngineError::io("read", &self.path, e))
+    }
+
+    /// At most so many bytes of one stream: from an offset on, or the last of what there is.
+    pub fn excerpt(&mut self, stream: Stream, from: Option<u64>, most: usize) -> Result<Excerpt, EngineError> {
+        let failed = |e| EngineError::io("read", &self.path, e);
+        let Some(reader) = (match stream {
+            Stream::Output => Some(&mut self.reader),
+            Stream::Errors => self.errors.as_mut(),
+        }) else {
+            return Ok(Excerpt::default());
+        };
+        reader.bound(false).map_err(failed)?;
+        let end = reader.end().map_err(failed)?;
+        let start = from.unwrap_or_else(|| end.saturating_sub(most as u64)).min(end);
+        reader.go_to(start);
+        let mut excerpt = Excerpt { start, next: start, end, ..Excerpt::default() };
+        let mut buffer = vec![0; most.clamp(1, 256 << 10)];
+        while excerpt.bytes.len() < most {
+            let room = buffer.len().min(most - excerpt.bytes.len());
+            match reader.next(&mut buffer[..room]).map_err(failed)? {
+                Some(Part::Output(length)) => excerpt.bytes.extend_from_slice(&buffer[..length]),
+                // What is gone is told by where the rest begins.
+                Some(Part::Dropped(_)) if excerpt.bytes.is_empty() => excerpt.start = reader.position(),
+                Some(Part::Dropped(_)) | None => break,
+            }
+        }
+        excerpt.next = excerpt.start + excerpt.bytes.len() as u64;
+        Ok(excerpt)
     }
 
     /// Up to where everything was read, or told to be gone.
@@ -67,15 +125,17 @@ impl Log {
 #[derive(Debug)]
 pub(crate) struct NewLog {
     pub id: CommandId,
-    paths: [PathBuf; 3],
+    paths: Vec<PathBuf>,
     files: [File; 2],
     record: File,
+    errors: Option<[File; 2]>,
 }
 
 impl NewLog {
-    /// Those of the log, then that of the record.
-    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 3] {
-        [self.files[0].as_fd(), self.files[1].as_fd(), self.record.as_fd()]
+    /// Those of the log, then that of the record, then those for standard error.
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        let files = self.files.iter().chain([&self.record]).chain(self.errors.iter().flatten());
+        files.map(AsFd::as_fd).collect()
     }
 
     /// In the place of a keeper of an earlier version, which does not know of records.
@@ -110,11 +170,13 @@ impl Lifecycle {
     }
 
     pub(crate) fn open_log(&self, sandbox: Sandbox, found: &Found) -> Result<Log, EngineError> {
-        let [path, older] = found.paths(&self.ground.directory(&sandbox)?);
+        let [path, older, errors, older_errors] = found.paths(&self.ground.directory(&sandbox)?);
+        let open = |path: &Path| File::open(path).or_absent().map_err(|e| EngineError::io("read", path, e));
         let mut files = vec![File::open(&path).map_err(|e| EngineError::io("read", &path, e))?];
-        let opened = File::open(&older).or_absent().map_err(|e| EngineError::io("read", &older, e))?;
-        files.extend(opened);
-        Ok(Log { sandbox, pid: found.pid, id: found.id, path, reader: Reader::new(files) })
+        files.extend(open(&older)?);
+        let errors: Vec<File> = [open(&errors)?, open(&older_errors)?].into_iter().flatten().collect();
+        let errors = (!errors.is_empty()).then(|| Reader::new(errors));
+        Ok(Log { sandbox, pid: found.pid, id: found.id, path, reader: Reader::new(files), errors })
     }
 
     /// Whether a background command still runs.
@@ -128,7 +190,7 @@ impl Lifecycle {
                 .is_ok_and(|all| all.iter().any(|p| p.pid == log.pid && p.is_exec && (!knows_ids || p.id == log.id)))
     }
 
-    pub(crate) fn new_log(&self, sandbox: &Sandbox) -> Result<NewLog, EngineError> {
+    pub(crate) fn new_log(&self, sandbox: &Sandbox, kept: Kept) -> Result<NewLog, EngineError> {
         let directory = self.ground.directory(sandbox)?;
         for part in [LOGS, RECORDS] {
             let path = directory.join(part);
@@ -139,16 +201,20 @@ impl Lifecycle {
         }
         remove_abandoned(&directory);
         let (id, path, record) = claim(&directory)?;
-        let [log, older] = log_paths(&directory, &id.to_string());
-        let paths = [log, older, path];
+        let [log, older, errors, older_errors] = log_paths(&directory, &id.to_string());
+        let mut paths = vec![log, older, path];
+        if kept == Kept::Apart {
+            paths.extend([errors, older_errors]);
+        }
         // Whatever fails from here on, none of them stays.
-        let files = create(&paths[0]).and_then(|first| Ok([first, create(&paths[1])?]));
-        let prepared = files.and_then(|files| {
+        let pair = |first: &Path, second: &Path| Ok([create(first)?, create(second)?]);
+        let prepared = pair(&paths[0], &paths[1]).and_then(|files| {
             Record::prepare(&record).map_err(|e| EngineError::io("write", &paths[2], e))?;
-            Ok(files)
+            let errors = if kept == Kept::Apart { Some(pair(&paths[3], &paths[4])?) } else { None };
+            Ok((files, errors))
         });
         match prepared {
-            Ok(files) => Ok(NewLog { id, paths, files, record }),
+            Ok((files, errors)) => Ok(NewLog { id, paths, files, record, errors }),
             Err(error) => {
                 for path in &paths {
                     let _ = std::fs::remove_file(path);
@@ -196,6 +262,12 @@ impl Lifecycle {
         Ok(found)
     }
 
+    /// `None` for one that went meanwhile.
+    pub(crate) fn record_of(&self, sandbox: &Sandbox, found: &Found) -> Result<Option<Record>, EngineError> {
+        let directory = self.ground.directory(sandbox)?;
+        found.id.map_or(Ok(None), |id| read_record(&directory, id))
+    }
+
     pub(crate) fn open_record(&self, sandbox: &Sandbox, id: CommandId) -> Result<File, EngineError> {
         let path = self.ground.directory(sandbox)?.join(RECORDS).join(id.to_string());
         File::open(&path).map_err(|e| EngineError::io("read", &path, e))
@@ -230,10 +302,10 @@ fn create(path: &Path) -> Result<File, EngineError> {
     private_file::create(path).map_err(|e| EngineError::io("create", path, e))
 }
 
-/// The two files of one log.
-fn log_paths(directory: &Path, name: &str) -> [PathBuf; 2] {
+/// The two files of one log, then those of standard error where that is kept apart.
+fn log_paths(directory: &Path, name: &str) -> [PathBuf; 4] {
     let logs = directory.join(LOGS);
-    [logs.join(format!("{name}.log")), logs.join(format!("{name}.older.log"))]
+    ["log", "older.log", "errors.log", "errors.older.log"].map(|end| logs.join(format!("{name}.{end}")))
 }
 
 fn read_record(directory: &Path, id: CommandId) -> Result<Option<Record>, EngineError> {
@@ -266,10 +338,13 @@ impl Found {
             },
             Err(_) => return Ok(None),
         };
-        let [path, older] = log_paths(directory, name);
+        let [path, others @ ..] = log_paths(directory, name);
         let metadata = |path: &Path| std::fs::metadata(path).or_absent().map_err(|e| EngineError::io("read", path, e));
         let Some(found) = metadata(&path)? else { return Ok(None) };
-        let bytes = found.len() + metadata(&older)?.map_or(0, |m| m.len());
+        let mut bytes = found.len();
+        for other in &others {
+            bytes += metadata(other)?.map_or(0, |m| m.len());
+        }
         let started = found.created().or_else(|_| found.modified()).map_err(|e| EngineError::io("read", &path, e))?;
         Ok(Some(Self { started, id, pid, bytes }))
     }
@@ -282,7 +357,12 @@ impl Found {
         }
     }
 
-    fn paths(&self, directory: &Path) -> [PathBuf; 2] {
+    /// Milliseconds since 1970.
+    pub(crate) fn started_ms(&self) -> u64 {
+        self.started.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    }
+
+    fn paths(&self, directory: &Path) -> [PathBuf; 4] {
         log_paths(directory, &self.id.map_or_else(|| self.pid.to_string(), |id| id.to_string()))
     }
 }

@@ -75,6 +75,7 @@ impl Lifecycle {
         details.exit_code = None;
         details.usage = None;
         details.enforced.clear();
+        details.default_limits = None;
         // A port can lead to one only.
         details.network.publish.clear();
         details.expiry = self.ground.expiry(&details.limits)?;
@@ -102,6 +103,7 @@ impl Lifecycle {
         match inserted {
             Ok(()) => {
                 plot.is_recorded = true;
+                self.ground.note_removal(&sandbox);
                 Ok(sandbox)
             }
             Err(StoreError::OriginGone) => Err(GroundError::NoSuchSnapshot { label: like.name.clone(), sandbox: None }.into()),

@@ -26,10 +26,16 @@ impl Lifecycle {
     /// `whatif rm`. With `only_stopped`, a running sandbox is refused.
     pub fn remove(&self, which: &Selector, only_stopped: bool) -> Result<Sandbox, EngineError> {
         let removed = self.remove_called(which, only_stopped)?;
+        self.ground.remember_removal(&removed);
         if removed.details.position.taken > 0 || !removed.details.position.stack.is_empty() {
             self.ground.layers_are_left();
         }
         Ok(removed)
+    }
+
+    /// Whether a sandbox that is not there was removed on request: then there is nothing left to do.
+    pub fn was_removed(&self, word: &str) -> Result<bool, EngineError> {
+        self.ground.was_removed(word)
     }
 
     fn remove_called(&self, which: &Selector, only_stopped: bool) -> Result<Sandbox, EngineError> {
@@ -141,7 +147,9 @@ impl Lifecycle {
         }
         end_supervisor(directory, &sandbox.id, Duration::ZERO);
         self.ground.unbind_in(sandbox, directory);
-        if !self.ground.state.recycle(directory) {
+        // Its directories belong to a project.
+        let is_of_use = !self.ground.release_room(&sandbox.details.limits, directory);
+        if !(is_of_use && self.ground.state.recycle(directory)) {
             let _ = remove::tree(directory);
         }
     }
@@ -175,6 +183,7 @@ impl Lifecycle {
         let doomed = self.ground.state.condemn(&sandbox.id)?;
         self.ground.store.delete(&sandbox.id)?;
         self.ground.unbind_in(sandbox, &doomed);
+        self.ground.release_room(&sandbox.details.limits, &doomed);
         self.ground.forget_size();
         // What cannot be deleted now is found again by the next command.
         let _ = remove::tree(&doomed);

@@ -1,6 +1,7 @@
 //! `whatif run`: make a sandbox, run a command in it, and keep the sandbox only if there is something to keep.
 
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use whatif_diff::Summary;
@@ -9,6 +10,7 @@ use whatif_layers::StateDir;
 use whatif_layers::state_dir::SandboxLock;
 use whatif_provider::Instance;
 use whatif_types::sandbox::StopReason;
+use whatif_types::text::Text;
 use whatif_types::{LimitHit, Sandbox, Span, Status};
 
 use crate::ground::GroundError;
@@ -59,10 +61,24 @@ pub struct Finished {
     pub network: Troubles,
 }
 
+impl Finished {
+    /// What is lost with the sandbox's own `/tmp`, because nothing runs in it any more. Directories that lead to a project or home
+    /// there were not left by the command.
+    #[must_use]
+    pub fn left_in_tmp(&self, exited: &Exited) -> Vec<Text> {
+        let is_on_the_way = |name: &Text| {
+            let path = Path::new("/tmp").join(name.to_path());
+            self.sandbox.details.trees.iter().chain([&self.sandbox.project]).any(|tree| tree.starts_with(&path))
+        };
+        let is_lost = !self.left_processes;
+        exited.left_in_tmp.iter().filter(|name| is_lost && !is_on_the_way(name)).cloned().collect()
+    }
+}
+
 impl Lifecycle {
     pub fn run(&self, new: &NewSandbox, spec: &CommandSpec, descriptors: &[BorrowedFd<'_>]) -> Result<Run, EngineError> {
-        let run = self.run_from(None, new, spec, descriptors)?;
-        self.fill_pool_if_due(&run.running.sandbox);
+        let mut run = self.run_from(None, new, spec, descriptors)?;
+        run.running.fills_pool = true;
         Ok(run)
     }
 
@@ -158,7 +174,13 @@ impl Lifecycle {
     /// Decides about the sandbox of a run whose command has ended, and puts it away or keeps it.
     pub fn finish(&self, run: Run, exited: &Exited, keep: Keep) -> Result<Finished, EngineError> {
         let (name, code) = (run.running.sandbox.name.clone(), exited.code);
-        self.settle_run(run, exited, keep).map_err(|error| match error {
+        let fills_pool = run.running.fills_pool;
+        let settled = self.settle_run(run, exited, keep).inspect(|finished| {
+            if fills_pool {
+                self.fill_pool_if_due(&finished.sandbox);
+            }
+        });
+        settled.map_err(|error| match error {
             EngineError::Ground(GroundError::Incomplete { .. }) => {
                 LifecycleError::WorkGone { name, code, source: Box::new(error) }.into()
             }
@@ -216,7 +238,7 @@ impl Lifecycle {
         }
         self.flush_copies(&sandbox)?;
         self.ground.record(&mut sandbox)?;
-        self.ground.state.settle(&sandbox.id)?;
+        StateDir::mark_used(&self.ground.state.settle(&sandbox.id)?);
         if left_processes {
             self.ground.publish(&sandbox);
             self.ground.prepare_pause(&sandbox);

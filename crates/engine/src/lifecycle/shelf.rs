@@ -46,7 +46,7 @@ impl Lifecycle {
         validated: &Validated,
         making: &Making<'_>,
     ) -> Result<Option<Created>, EngineError> {
-        if validated.config.pool.size == 0 || !is_plain(new) || !validated.limits.is_unlimited() {
+        if validated.config.pool.size == 0 || !is_plain(new) || !validated.limits.are_usual() || !validated.grants.is_empty() {
             return Ok(None);
         }
         let shelf = self.shelf(&validated.project, validated.net);
@@ -127,7 +127,8 @@ impl Lifecycle {
         let Ok(config) = self.ground.caller.config_for(project) else { return false };
         let Ok((net, _)) = usual(&config) else { return false };
         let are_plain =
-            self.ground.limits(&config, &Limits::none(), whatif_provider::usual()).is_ok_and(|limits| limits.is_unlimited());
+            self.ground.limits(&config, &Limits::none(), whatif_provider::usual()).is_ok_and(|limits| limits.are_usual())
+                && config.grants.is_empty();
         are_plain && count(&self.shelf(project, net)) != config.pool.size
     }
 
@@ -155,6 +156,7 @@ impl Lifecycle {
             veiled: &[],
             fill: None,
             net: validated.net,
+            grants: &validated.grants,
             reach: &[],
             environment: &[],
             provider,
@@ -173,8 +175,18 @@ impl Lifecycle {
         let program = own_program().map_err(|e| EngineError::io("examine", Path::new("/proc/self/exe"), e))?;
         let on_the_way = on_the_way(&validated.project)?;
         let runtime_dir = self.ground.caller.runtime_dir.as_ref();
-        let text = serde_json::to_vec(&(&plan, &masks, roots, copied, on_the_way, program, validated.net, runtime_dir))
-            .map_err(|e| EngineError::io("describe", &validated.project, e.into()))?;
+        let text = serde_json::to_vec(&(
+            &plan,
+            &masks,
+            roots,
+            copied,
+            on_the_way,
+            program,
+            validated.net,
+            runtime_dir,
+            &validated.config.memory,
+        ))
+        .map_err(|e| EngineError::io("describe", &validated.project, e.into()))?;
         Ok(digest::of_bytes(&text))
     }
 
@@ -228,7 +240,7 @@ pub(crate) fn on_the_way(project: &Path) -> Result<Vec<(u64, u64)>, EngineError>
 pub(crate) fn is_plain(new: &NewSandbox) -> bool {
     let special = [&new.mask, &new.expose, &new.env].iter().any(|list| !list.is_empty());
     let for_network = new.reach.is_empty() && new.publish.is_empty() && new.secrets.is_empty();
-    !special && for_network && new.provider.is_none() && new.backend.is_none() && new.template.is_none()
+    !special && for_network && new.grants.is_empty() && new.provider.is_none() && new.backend.is_none() && new.template.is_none()
 }
 
 pub(crate) fn read(place: &Path) -> Option<(SandboxId, Ready)> {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
 use whatif_keeper::protocol::Process;
+use whatif_layers::allotment::Mounted;
 use whatif_layers::shift::{NextHead, Note, Shift};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_provider::{Finishing, Paused, Restacker, Restacking};
@@ -142,6 +143,10 @@ impl Lifecycle {
         };
         if matches!(moved.how, How::Copied { .. }) {
             self.ground.publish(sandbox);
+        }
+        if let Some(layer) = layer.filter(|_| moved.how == How::Frozen) {
+            // What an apply copies into it is nothing that the sandbox wrote.
+            self.ground.release_layer(&sandbox.details.limits, &layer);
         }
         Ok(moved)
     }
@@ -316,8 +321,9 @@ impl Moving<'_> {
     /// What is in layers now counts as much as it did in the head.
     fn tell_of_room(&self, sandbox: &Sandbox, client: &mut Client) -> Result<(), EngineError> {
         if sandbox.details.limits.limits_room() {
-            let room = self.lifecycle.ground.frozen_room(sandbox)?;
+            let room = self.lifecycle.ground.room_of(&sandbox.details.limits, Some(sandbox))?;
             client.layers_changed(room.frozen_bytes, room.frozen_files)?;
+            self.lifecycle.ground.limit_room(self.directory, &room, |trees| Mounted::With { trees })?;
         }
         Ok(())
     }
@@ -437,6 +443,7 @@ impl Lifecycle {
             veiled: &sandbox.details.veiled,
             fill: None,
             net: sandbox.details.net,
+            grants: &sandbox.details.grants,
             reach: &reach,
             environment: &environment,
             provider,

@@ -26,7 +26,7 @@ impl Lifecycle {
     /// `whatif start`. One that runs already is left alone, but for the time it has: with a `ttl` that begins anew.
     pub fn start(&self, which: &Selector, ttl: Option<Span>) -> Result<Sandbox, EngineError> {
         limits::check(&Limits { ttl, ..Limits::none() })?;
-        let mut sandbox = self.ground.resolve(which)?;
+        let mut sandbox = self.ground.resolve_to_use(which)?;
         if let Some(ttl) = ttl {
             sandbox = self.renew(&sandbox, ttl)?;
         }
@@ -44,14 +44,17 @@ impl Lifecycle {
     fn renew(&self, sandbox: &Sandbox, ttl: Span) -> Result<Sandbox, EngineError> {
         let _lock = self.ground.lock(sandbox)?;
         let mut sandbox = self.ground.refresh(sandbox)?;
-        let most = self.ground.caller.config_for(&sandbox.project)?.limits_of_project.ttl;
-        let ttl = most.map_or(ttl, |most| most.min(ttl));
+        let asked = Limits { ttl: Some(ttl), then: sandbox.details.limits.then, ..Limits::none() };
+        let limits = asked.at_most(&self.ground.caller.config_for(&sandbox.project)?.limits_of_project);
+        let ttl = limits.ttl.unwrap_or(ttl);
         let clock = clock()?;
         let expiry = Expiry::after(ttl, &clock);
         let ends_at_ms = clock.since_boot_ms.saturating_add(ttl.as_millis());
         sandbox.details.limits.ttl = Some(ttl);
+        sandbox.details.limits.then = limits.then;
         sandbox.details.expiry = Some(expiry);
         self.ground.store.update(&mut sandbox)?;
+        self.ground.note_removal(&sandbox);
         if sandbox.status == Status::Active {
             self.ground.require_our_keeper(&sandbox)?;
             self.ground.connect(&sandbox)?.renew(Some(ends_at_ms))?;
@@ -108,6 +111,7 @@ impl Lifecycle {
         sandbox.status = Status::Active;
         sandbox.updated_at = now();
         self.ground.record(&mut sandbox)?;
+        self.ground.note_removal(&sandbox);
         self.ground.publish(&sandbox);
         let network = &sandbox.details.network;
         if !(network.publish.is_empty() && network.secrets.is_empty()) {

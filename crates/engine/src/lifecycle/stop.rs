@@ -29,21 +29,34 @@ pub(crate) enum Afterwards {
     Removed,
 }
 
+/// A sandbox that was to be stopped.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    pub sandbox: Sandbox,
+    /// Otherwise there was nothing to do.
+    pub was_running: bool,
+}
+
 impl Lifecycle {
-    /// `whatif stop`. A sandbox that is stopped already stays so.
-    pub fn stop(&self, which: &Selector, grace: Duration) -> Result<Sandbox, EngineError> {
+    /// `whatif stop`. A sandbox in which nothing runs stays as it is, but does not start by itself any more.
+    pub fn stop(&self, which: &Selector, grace: Duration) -> Result<Stopped, EngineError> {
         let sandbox = self.ground.resolve(which)?;
         let Some(_lock) = self.lock_to_end(&sandbox, grace, Afterwards::Kept)? else {
-            return Ok(Sandbox { status: Status::Deleted, ..sandbox });
+            return Ok(Stopped { sandbox: Sandbox { status: Status::Deleted, ..sandbox }, was_running: true });
         };
+        let was_running = sandbox.status == Status::Active;
         let mut sandbox = self.ground.refresh(&sandbox)?;
+        // What was decided about it stays decided.
+        if matches!(sandbox.status, Status::Approved | Status::Rejected) {
+            return Ok(Stopped { sandbox, was_running: false });
+        }
         if sandbox.status == Status::Active {
             self.stop_processes(&sandbox, grace)?;
             self.recount(&mut sandbox)?;
         }
         sandbox.status.check_move_to(Status::Stopped).map_err(StoreError::from)?;
         self.ground.note_end(&mut sandbox, StopReason::Requested)?;
-        Ok(sandbox)
+        Ok(Stopped { sandbox, was_running })
     }
 
     /// The lock of a sandbox that is to end. The `run` that made it holds the lock until its command has ended, so the command

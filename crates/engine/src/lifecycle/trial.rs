@@ -26,6 +26,7 @@ impl Lifecycle {
             backend: Some(sandbox.details.backend),
             mask: sandbox.details.masked.clone(),
             expose: sandbox.details.exposed.clone(),
+            grants: sandbox.details.grants.clone(),
             cwd: Some(sandbox.project.clone()),
             // It lives as long as the checks take.
             limits: Limits { ttl: None, idle: None, ..sandbox.details.limits.clone() },

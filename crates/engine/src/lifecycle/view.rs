@@ -7,6 +7,7 @@
 //! of: where reality has put another in its place, the sandbox has to be mounted again. So it has where something that it deleted
 //! would be seen again (`ground/unmarked.rs`).
 
+use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,7 @@ use whatif_sys::overlay::Overlay;
 use whatif_types::boot::PROTOCOL_VERSION;
 use whatif_types::{Backend, Sandbox, Status};
 
-use crate::ground::viewed::{note_fresh, viewed_now};
+use crate::ground::viewed::{Turn, viewed_now};
 use crate::ground::{GroundError, unmarked};
 use crate::lifecycle::shift::Live;
 use crate::lifecycle::{Lifecycle, LifecycleError};
@@ -28,8 +29,16 @@ use crate::{EngineError, roots};
 pub(crate) enum Freshened {
     /// What is in use stays as it was.
     AsFarAsPossible,
-    /// Nothing is in use, but reality has another directory where a tree is mounted, or a mark is missing.
-    NeedsOtherMounts,
+    /// Nothing is in use, but what is mounted cannot show what it should.
+    NeedsOtherMounts(Why),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Reality has another directory where a tree is mounted, or a mark is missing.
+    Outdated,
+    /// An overlay cannot be told to look again.
+    Stuck,
 }
 
 impl Lifecycle {
@@ -56,26 +65,36 @@ impl Lifecycle {
         let (overlays, is_held) = client.overlays()?;
         let fresh = viewed_now(&sandbox.project, iter::empty());
         let is_outdated = is_held && sandbox.details.backend != Backend::Copy && is_outdated(sandbox, &directory);
-        let forgotten = overlays.iter().try_for_each(Overlay::forget);
+        let turn = Turn::wait(&directory);
+        let forgotten = match &turn {
+            Ok(_) => forget_all(&overlays),
+            // Whoever has it is at the same.
+            Err(_) => Ok(()),
+        };
         if is_held {
             client.thaw_ahead()?;
         }
-        forgotten.map_err(|e| EngineError::io("look up reality again for", &directory, e))?;
+        let turn = turn?;
+        match forgotten {
+            Err(_) if is_held => return Ok(Freshened::NeedsOtherMounts(Why::Stuck)),
+            forgotten => forgotten.map_err(|e| EngineError::io("look up reality again for", &directory, e))?,
+        }
         if is_outdated {
-            return Ok(Freshened::NeedsOtherMounts);
+            return Ok(Freshened::NeedsOtherMounts(Why::Outdated));
         }
         // A copy stays what it is; and fuse-overlayfs has looked again at most, but not at the names in the root of a tree.
         if is_held && sandbox.details.backend == Backend::Overlay {
-            note_fresh(&directory, &fresh)?;
+            turn.note(&fresh)?;
         }
         Ok(Freshened::AsFarAsPossible)
     }
 
     /// Lets go of what a sandbox has mounted, if nothing runs in it. The next command mounts what reality has by then.
-    pub(crate) fn unmount_if_idle(&self, sandbox: &Sandbox) -> Result<(), EngineError> {
+    pub(crate) fn unmount_if_idle(&self, sandbox: &Sandbox, why: Why) -> Result<(), EngineError> {
         let _lock = self.ground.lock(sandbox)?;
         let mut sandbox = self.ground.refresh(sandbox)?;
-        if sandbox.status == Status::Active && is_outdated(&sandbox, &self.ground.directory(&sandbox)?) {
+        let is_needed = || Ok::<_, EngineError>(why == Why::Stuck || is_outdated(&sandbox, &self.ground.directory(&sandbox)?));
+        if sandbox.status == Status::Active && is_needed()? {
             self.rest_if_idle(&mut sandbox, Live::Refuse)?;
         }
         Ok(())
@@ -106,6 +125,11 @@ impl Lifecycle {
 /// A keeper of an earlier version does not have what a fresh view needs.
 pub(super) fn knows_its_overlays(sandbox: &Sandbox) -> bool {
     sandbox.details.keeper_version == PROTOCOL_VERSION
+}
+
+/// One that cannot be told to keeps none of the others from it.
+fn forget_all(overlays: &[Overlay]) -> io::Result<()> {
+    overlays.iter().map(Overlay::forget).fold(Ok(()), Result::and)
 }
 
 /// Whether what is mounted cannot show what it should, however often it is looked up.

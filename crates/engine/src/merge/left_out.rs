@@ -14,6 +14,8 @@ pub enum Reason {
     Risky,
     /// Belongs to a dependency tree, which is taken as a whole, and something in that needs its own approval.
     DependencyTree,
+    /// Belongs to a package, which is taken as a whole, and something in that needs its own approval.
+    Package,
     Outside,
     Ignored,
     Excluded,

@@ -119,14 +119,19 @@ pub(crate) fn taken(looks: Looks, sandbox: Looks) -> Result3 {
 pub enum Outlook {
     /// Both sides fit together.
     Merges,
+    /// Nothing has to be written: reality has the same, or what means the same.
+    Same,
     Conflict,
 }
 
+/// With the reason for a conflict, in the words of an apply.
 #[must_use]
-pub fn outlook(change: &Change) -> Outlook {
+pub fn outlook(change: &Change) -> (Outlook, Option<&'static str>) {
     match three_way(change, now(change).as_ref(), None) {
-        Ok(Result3::Conflict(_)) | Err(_) => Outlook::Conflict,
-        Ok(_) => Outlook::Merges,
+        Ok(Result3::Conflict(conflict)) => (Outlook::Conflict, Some(conflict.why)),
+        Err(_) => (Outlook::Conflict, None),
+        Ok(Result3::Nothing | Result3::Already { .. }) => (Outlook::Same, None),
+        Ok(_) => (Outlook::Merges, None),
     }
 }
 
@@ -175,7 +180,7 @@ pub(crate) fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[us
         (None, Some(after)) if after.node.kind == Kind::Directory && before.is_none() => Ok(Result3::Nothing),
         (Some(_), _) if change.base == Base::Unknown => conflict(REPLACED, Side::Unknown, did_to(change)),
         (Some(_), None) => conflict(deleted_here(change), Side::Changed, Side::Deleted),
-        (None, Some(_)) => conflict("the sandbox changed it, reality deleted it", Side::Deleted, did),
+        (None, Some(_)) => conflict(DELETED_THERE, Side::Deleted, did),
         (Some(now), Some(after)) if now.node.kind == Kind::Directory && after.node.kind == Kind::Directory => {
             let start = before.filter(|b| change.base == Base::Kept && b.node.kind == Kind::Directory);
             Ok(merged(change, start, now, after, None)?)
@@ -198,6 +203,8 @@ pub(crate) fn three_way(change: &Change, now: Option<&State>, hunks: Option<&[us
 
 /// The sandbox's version is of no use to anybody as it is, so it cannot be chosen.
 pub(crate) const MARKERS: &str = "the markers of a rebase are still in it";
+
+pub(crate) const DELETED_THERE: &str = "the sandbox changed it, reality deleted it";
 
 pub(crate) const BOTH_ADDED: &str = "both added it, each its own version";
 

@@ -7,7 +7,7 @@ use super::NetworkMisuse;
 
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    #[error("the network cannot have rules here: {message}")]
+    #[error("network rules do not work here: {message}")]
     NoRules { message: String },
     #[error("the network of '{name}' has no supervisor: {message}")]
     Supervisor { name: String, message: String },
@@ -48,11 +48,12 @@ impl Explain for NetworkError {
     fn remedies(&self) -> Vec<Remedy> {
         match self {
             Self::NoRules { .. } => vec![
-                "the kernel needs nf_tables with NAT ('modprobe nf_tables nft_redir', or ask whoever runs the container)".into(),
-                remedy!["or do without a network: ", Choice::Net("none".into()), "; ", Mention(Call::Doctor), " tests it"],
+                "the kernel needs nf_tables with NAT ('modprobe nf_tables nft_redir', or ask the administrator of the container)"
+                    .into(),
+                remedy!["or run without a network: ", Choice::Net("none".into()), "; ", Mention(Call::Doctor), " tests it"],
             ],
             Self::Supervisor { name, .. } => vec![remedy![
-                "nothing gets out meanwhile; try again, ",
+                "until it does, nothing gets out; try again, ",
                 Mention(Call::Network { name: name.into() }),
                 " shows whether it works"
             ]],

@@ -18,9 +18,9 @@ pub enum NetworkMisuse {
     Combined { why: String },
     #[error("the project's {} allows no network", crate::caller::PROJECT_CONFIG)]
     ClosedByProject,
-    #[error("in the network of the host its ports are the host's: there is nothing to reach or to publish")]
+    #[error("with the host's network its ports are the host's: there is nothing to reach or publish")]
     NothingToReach,
-    #[error("in the network of the host its ports are the host's")]
+    #[error("with the host's network its ports are the host's")]
     PortsOfHost,
     #[error("at most {MOST_REACHED} ports can be reached, and {MOST_PUBLISHED} published")]
     TooManyPorts,
@@ -30,7 +30,7 @@ pub enum NetworkMisuse {
     PortTaken { publish: Publish, error: io::Error },
     #[error("the network of '{sandbox}' is '{mode}': it has no rules")]
     NoRules { sandbox: String, mode: NetMode },
-    #[error("'{rule}' cannot be denied: a path can be written in many ways")]
+    #[error("'{rule}' cannot be denied: the same path can be written in many ways")]
     DeniesPath { rule: Rule },
     #[error("{why}")]
     LeadsInside { why: String },
@@ -45,7 +45,7 @@ pub enum NetworkMisuse {
     SecretHost(DestinationError),
     #[error("{0}")]
     SecretValue(WishError),
-    #[error("the secret {secret} cannot be used: inside, {host}:{port} is the sandbox's own, where nothing is put in")]
+    #[error("the secret {secret} cannot be used: inside, {host}:{port} is the sandbox itself, where no secret is inserted")]
     SecretForInside { secret: String, host: HostName, port: u16 },
     #[error("{0}")]
     Field(FieldError),
@@ -57,7 +57,10 @@ pub enum NetworkMisuse {
 
 impl Explain for NetworkMisuse {
     fn code(&self) -> &'static str {
-        "usage"
+        match self {
+            Self::ClosedByProject => "closed_by_project",
+            _ => "invalid_network",
+        }
     }
 
     fn kind(&self) -> Kind {
@@ -120,7 +123,7 @@ impl Explain for NetworkMisuse {
                 Choice::Net("host".into())
             ],
             Self::PortsOfHost => "use them as they are".into(),
-            Self::TooManyPorts => "name those that are needed".into(),
+            Self::TooManyPorts => "name only those you need".into(),
             Self::NotPublished { .. } => remedy![Mention(Call::Ports { name: Value::Blank }), " lists those that are"],
             Self::PortTaken { publish: Publish { host, inside }, .. } => {
                 format!("use another one: {}:{inside}, or 0:{inside} for any that is free", another(*host)).into()

@@ -42,7 +42,7 @@ impl Races {
     pub(super) fn attempt(&self, racing: &Racing, number: usize, say: &Say<'_>) -> Option<Tried> {
         let plan = &racing.plan.attempts[number];
         if plan.kind == Kind::Merge {
-            let because = "what was put together cannot be run again; merge it anew".to_owned();
+            let because = "a merge cannot be run again; merge its attempts again".to_owned();
             return Some(Tried::without_sandbox(Outcome::without_result(Verdict::Broken(because))));
         }
         let done = match self.found_done(racing, number) {
@@ -155,7 +155,7 @@ impl Races {
         let held = self.measure_changes(sandbox, &racing.under)?;
         outcome.changes = held.changes.clone();
         measure::note_own(outcome);
-        for (what, paths) in [("could not be looked into", &held.unreadable), ("needs its own approval", &held.risky)] {
+        for (what, paths) in [("could not be read", &held.unreadable), ("needs its own approval", &held.risky)] {
             if !paths.is_empty() {
                 let names: Vec<String> = paths.iter().map(|path| shown(path, sandbox)).collect();
                 outcome.remarks.push(format!("{what}: {}", some_of(&names)));

@@ -21,7 +21,7 @@ pub struct Clash {
 pub enum RaceError {
     #[error("there is no race called '{name}'")]
     NoSuchRace { name: String },
-    #[error("there is no race of this project")]
+    #[error("this project has no races")]
     NoRaceHere,
     #[error("race '{race}' has no attempt called '{attempt}'")]
     NoSuchAttempt { race: String, attempt: String, known: Vec<String> },
@@ -35,33 +35,33 @@ pub enum RaceError {
     NoWinner { name: String },
     #[error("attempt '{attempt}' has not ended yet")]
     NotEnded { attempt: String },
-    #[error("'{attempt}' was changed since it was judged, so it is not known to be the best any more")]
+    #[error("'{attempt}' changed after it was judged, so it may no longer be the best")]
     ChangedSince { attempt: String },
-    #[error("attempt '{attempt}' was applied already")]
+    #[error("attempt '{attempt}' has already been applied")]
     AppliedAlready { attempt: String },
-    #[error("attempt '{attempt}' was applied, and its sandbox is gone")]
+    #[error("attempt '{attempt}' has been applied, and its sandbox is gone")]
     AppliedAndGone { attempt: String },
     #[error("'{attempt}' is named twice")]
     NamedTwice { attempt: String },
-    #[error("attempt '{attempt}' has no sandbox any more")]
-    NoSandbox { attempt: String },
-    #[error("both '{one}' and '{other}' changed the same: {}", clashes.iter().map(|c| c.path.to_os().display().to_string()).collect::<Vec<_>>().join(", "))]
+    #[error("the sandbox of attempt '{attempt}' no longer exists{}", applied.as_ref().map(|one| format!(": it went when '{one}' was applied")).unwrap_or_default())]
+    NoSandbox { attempt: String, applied: Option<String> },
+    #[error("'{one}' and '{other}' both changed: {}", clashes.iter().map(|c| c.path.to_os().display().to_string()).collect::<Vec<_>>().join(", "))]
     Clash { one: String, other: String, clashes: Vec<Clash> },
-    #[error("attempt '{attempt}' cannot be merged: reality moved where it changed something")]
+    #[error("attempt '{attempt}' cannot be merged: reality changed in the same places")]
     Behind { attempt: String, sandbox: String },
     #[error("nothing of '{attempt}' {}", if patterns.is_empty() { "is left to take".to_owned() } else { format!("fits {}", patterns.join(", ")) })]
     NothingFits { attempt: String, patterns: Vec<String> },
-    #[error("race '{race}' was begun with variables that are not written down: {}", names.join(", "))]
+    #[error("race '{race}' was started with variables that whatif does not record: {}", names.join(", "))]
     NeedsEnv { race: String, names: Vec<String> },
-    #[error("one attempt alone is no merge")]
+    #[error("a merge needs at least two attempts")]
     NothingToMerge,
     #[error("race '{race}' already has an attempt '{attempt}'")]
     AttemptTaken { race: String, attempt: String },
-    #[error("'{attempt}' was put together from others")]
+    #[error("'{attempt}' is a merge of other attempts")]
     IsMerge { attempt: String },
-    #[error("a port can lead to one sandbox only")]
+    #[error("only one sandbox can publish a port")]
     Publishes,
-    #[error("there is no commit '{}' to take back", commit.escape_debug())]
+    #[error("there is no commit '{}' to revert", commit.escape_debug())]
     NoSuchCommit { commit: String },
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -81,9 +81,12 @@ impl Explain for RaceError {
             Self::ChangedSince { .. } => "changed_since_judged",
             Self::NoSandbox { .. } | Self::AppliedAndGone { .. } => "no_sandbox",
             Self::Clash { .. } | Self::Behind { .. } => "conflict",
-            Self::NothingFits { .. } | Self::NamedTwice { .. } | Self::NeedsEnv { .. } => "usage",
-            Self::NothingToMerge | Self::AttemptTaken { .. } | Self::IsMerge { .. } => "usage",
-            Self::Publishes | Self::NoSuchCommit { .. } => "usage",
+            Self::NothingFits { .. } => "no_match",
+            Self::NamedTwice { .. } | Self::IsMerge { .. } | Self::Publishes => "invalid_race",
+            Self::NeedsEnv { .. } => "needs_variable",
+            Self::NothingToMerge => "nothing_to_merge",
+            Self::AttemptTaken { .. } => "attempt_taken",
+            Self::NoSuchCommit { .. } => "no_such_commit",
         }
     }
 
@@ -114,25 +117,25 @@ impl Explain for RaceError {
         vec![match self {
             Self::Plan(error) => return error.remedies(),
             Self::NoSuchRace { .. } => remedy![Mention(Call::Races), " lists them"],
-            Self::NoRaceHere => remedy!["begin one: ", Call::RaceAny],
+            Self::NoRaceHere => remedy!["start one: ", Call::RaceAny],
             Self::NoSuchAttempt { known, .. } => format!("its attempts are {}", known.join(", ")).into(),
-            Self::UnderWay { .. } => remedy![Mention(Call::RaceShow), " tells how far it is"],
-            Self::NothingLeft { .. } => remedy!["run it all once more: ", Call::RaceRerun { attempt: Value::Unsaid }],
+            Self::UnderWay { .. } => remedy![Mention(Call::RaceShow), " shows its progress"],
+            Self::NothingLeft { .. } => remedy!["run everything again: ", Call::RaceRerun { attempt: Value::Unsaid }],
             Self::SetupFailed { .. } => {
-                remedy!["no attempt was begun; when what it needs is there: ", Call::RaceResume]
+                remedy!["no attempt was started; once the set-up can succeed: ", Call::RaceResume]
             }
             Self::NoWinner { .. } => {
-                remedy![Mention(Call::RaceShow), " says why; name an attempt to apply it all the same"]
+                remedy![Mention(Call::RaceShow), " says why; name an attempt to apply it anyway"]
             }
             Self::ChangedSince { attempt } => {
                 let as_it_is = Call::RaceApply { attempt: attempt.into() };
-                return vec![remedy!["judge it anew: ", rerun(attempt)], remedy!["or apply it as it is, by its name: ", as_it_is]];
+                return vec![remedy!["judge it again: ", rerun(attempt)], remedy!["or apply it as it is, by its name: ", as_it_is]];
             }
             Self::AppliedAlready { .. } => remedy![
                 Mention(Call::History),
                 " lists applies; ",
                 Mention(Call::undo(Value::Unsaid)),
-                " takes one back, and undoing that applies it again"
+                " takes it back, and undoing that applies it again"
             ],
             Self::AppliedAndGone { .. } => remedy![
                 "what it changed is real now; ",
@@ -142,11 +145,14 @@ impl Explain for RaceError {
                 " the apply"
             ],
             Self::NamedTwice { .. } => "name each attempt once".into(),
-            Self::NotEnded { .. } => remedy!["go on with the race first: ", Call::RaceResume],
-            Self::NoSandbox { attempt } => remedy!["run it again: ", rerun(attempt)],
+            Self::NotEnded { .. } => remedy!["finish the race first: ", Call::RaceResume],
+            Self::NoSandbox { attempt, .. } => remedy!["run it again: ", rerun(attempt)],
             Self::Clash { one, other, .. } => {
                 let files_of = |attempt: &String| Choice::FilesOf(attempt.into());
-                return vec!["nothing was made".into(), remedy!["say whose to take: ", files_of(one), " ", files_of(other)]];
+                return vec![
+                    "nothing was merged".into(),
+                    remedy!["choose which version to take: ", files_of(one), " ", files_of(other)],
+                ];
             }
             Self::Behind { sandbox, .. } => remedy!["bring it up to date first: ", Call::Rebase { name: sandbox.into() }],
             Self::NothingFits { attempt, .. } => {
@@ -154,11 +160,11 @@ impl Explain for RaceError {
             }
             Self::NeedsEnv { names, .. } => {
                 let spaced = |name: &String| [Part::from(" "), Choice::Env(name.into()).into()];
-                Remedy::from("give them again:").and(Sentence { parts: names.iter().flat_map(spaced).collect() })
+                Remedy::from("pass them again:").and(Sentence { parts: names.iter().flat_map(spaced).collect() })
             }
             Self::NothingToMerge => remedy!["name two: ", Call::RaceMerge],
             Self::AttemptTaken { .. } => remedy!["choose another name: ", Choice::As(Value::Blank)],
-            Self::IsMerge { .. } => remedy!["run those again, and merge them anew: ", Call::RaceMerge],
+            Self::IsMerge { .. } => remedy!["run those attempts again and merge them: ", Call::RaceMerge],
             Self::Publishes => remedy!["leave out ", Choice::Publish(Value::Unsaid)],
             Self::NoSuchCommit { .. } => "'git log' lists them".into(),
         }]

@@ -123,7 +123,7 @@ impl Races {
             [] => format!("'{}'", part.attempt),
             files => format!("{} of '{}'", files.join(" "), part.attempt),
         };
-        let about = format!("put together from {}", parts.iter().map(taken).collect::<Vec<_>>().join(" and "));
+        let about = format!("merged from {}", parts.iter().map(taken).collect::<Vec<_>>().join(" and "));
         Ok(AttemptPlan {
             name: given,
             kind: Kind::Merge,
@@ -165,5 +165,5 @@ impl Races {
 /// What an apply took out of an attempt is not part of a merge.
 fn already_real(experiment: &Experiment, parts: &[Part]) -> Vec<String> {
     let applied = parts.iter().filter(|part| experiment.details.applied.contains(&part.attempt));
-    applied.map(|part| format!("'{}' was applied before; what is real already was not taken again", part.attempt)).collect()
+    applied.map(|part| format!("'{}' was applied before; what is already real was not taken again", part.attempt)).collect()
 }

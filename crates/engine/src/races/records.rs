@@ -134,8 +134,16 @@ impl Races {
         let found = record.sandbox.as_ref().map(|id| self.ground.store.get(id)).transpose()?.flatten();
         Ok(found.ok_or_else(|| match experiment.details.applied.contains(&attempt()) {
             true => RaceError::AppliedAlready { attempt: attempt() },
-            false => RaceError::NoSandbox { attempt: attempt() },
+            false => RaceError::NoSandbox { attempt: attempt(), applied: experiment.details.applied.last().cloned() },
         })?)
+    }
+
+    /// Why an attempt's sandbox went while something was done with it: most likely another attempt was applied.
+    #[must_use]
+    pub fn overtaken(&self, experiment: &Experiment, number: usize) -> EngineError {
+        let now = self.ground.store.find_experiment(experiment.id.as_str()).ok().flatten();
+        let applied = now.and_then(|now| now.details.applied.last().cloned());
+        RaceError::NoSandbox { attempt: experiment.details.plan.attempts[number].name.clone(), applied }.into()
     }
 
     /// The same, to look at: whoever asks for a diff does not want to apply anything.

@@ -114,5 +114,5 @@ impl Races {
 }
 
 fn failure(ended: &Ended) -> String {
-    if ended.timed_out { "no end in time".to_owned() } else { format!("exit code {}", ended.exit_code) }
+    if ended.timed_out { "timed out".to_owned() } else { format!("exit code {}", ended.exit_code) }
 }

@@ -86,12 +86,12 @@ impl Upkeep {
             let left = |why: &str| Left { path: directory.clone(), why: why.to_owned() };
             // Held: another command is at work on it.
             let Some(_lock) = SandboxLock::take(&directory)? else {
-                adopted.left.push(left("another command is at work on it; try again"));
+                adopted.left.push(left("another command is using it; try again"));
                 continue;
             };
             match entries(&directory, &id)? {
                 Some(entries) => adopted.sandboxes.push(record(store, entries)?),
-                None => adopted.left.push(left("nothing in it says what it was; what it changed is in its head/")),
+                None => adopted.left.push(left("nothing in it says what it was; its changes are in its head/")),
             }
         }
         let (templates, strange) =

@@ -20,6 +20,7 @@ impl Upkeep {
                 self.fill_pool()?;
             }
             Chore::Attend(sandbox) => self.network.supervise_when_wanted(sandbox)?,
+            Chore::Collect => self.collect_in_passing()?,
             Chore::Tidy => {
                 self.lifecycle.recycle_spent(&|| true);
                 self.ground.store.tidy()?;
@@ -33,5 +34,6 @@ impl Upkeep {
         if self.ground.store.wants_tidying() {
             self.ground.chores.start(Chore::Tidy);
         }
+        self.collect_if_due();
     }
 }

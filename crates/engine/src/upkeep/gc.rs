@@ -1,10 +1,12 @@
 //! Reconciles the records with what is really there, and removes what nothing needs and what the rules do not keep.
 
+mod allotments;
 mod groups;
+pub(crate) mod in_passing;
 mod keepers;
 mod mounts;
 mod names;
-mod policy;
+pub(crate) mod policy;
 mod races;
 mod sandboxes;
 mod sockets;
@@ -17,10 +19,11 @@ use serde::Serialize;
 use whatif_layers::measure;
 use whatif_layers::state_dir::{SandboxLock, Unsettled};
 use whatif_sys::absence;
-use whatif_types::config::Size;
+use whatif_types::config::{GcRules, Size};
 use whatif_types::text::Text;
 use whatif_types::{LayerId, MadeBy, SnapshotId, Span, Status};
 
+pub use self::in_passing::InPassing;
 pub use self::policy::RemovedSandbox;
 use crate::choice::Choice;
 use crate::ground::GroundError;
@@ -102,6 +105,8 @@ pub enum OrphanKind {
     Name,
     Socket,
     Group,
+    /// A limit of the file system on a project without files.
+    Quota,
 }
 
 /// What becomes of it; in a dry run, what would.
@@ -123,6 +128,7 @@ impl fmt::Display for OrphanKind {
             Self::Name => "name",
             Self::Socket => "socket",
             Self::Group => "control group",
+            Self::Quota => "project quota",
         })
     }
 }
@@ -157,7 +163,14 @@ impl Upkeep {
         self.reconcile_names(&mut collected)?;
         self.reconcile_sockets(&mut collected)?;
         self.reconcile_groups(&mut collected)?;
-        self.remove_by_rules(asked, &mut collected)?;
+        self.reconcile_allotments(&mut collected)?;
+        let configured = &self.ground.caller.config.gc;
+        let rules = GcRules {
+            max_age: asked.older_than.or(configured.max_age),
+            max_total: asked.max_total.or(configured.max_total),
+            ..configured.clone()
+        };
+        self.remove_by_rules(&rules, &mut collected)?;
         self.collect_races(&mut collected)?;
         self.collect_layers(asked.unknown_layers, &mut collected)?;
         if !collected.dry_run {

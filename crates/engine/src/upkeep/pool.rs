@@ -85,7 +85,7 @@ impl Upkeep {
 
     /// Replaces what cannot be handed out any more, and adds what is missing.
     fn refresh_shelf(&self, validated: &Validated, shelf: &Path) -> Result<Option<Shortfall>, EngineError> {
-        if !validated.limits.is_unlimited() {
+        if !validated.limits.are_usual() {
             self.discard_ready(shelf, |_, _| true);
             return Ok(Some(Shortfall::Limits));
         }

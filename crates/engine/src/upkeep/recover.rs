@@ -101,6 +101,7 @@ impl Upkeep {
         let path = self.ground.state.transient().join(id.as_str());
         end_keeper_in(&path, id);
         self.ground.unbind_lost(id);
+        self.ground.release_any_room(&path);
         // First: without a record and half deleted, it would pass for one whose record was lost.
         self.ground.state.disown(id);
         self.ground.store.delete(id)?;

@@ -211,14 +211,16 @@ impl Ground<'_> {
     }
 
     fn limits_are_bound_before_anything_runs_and_cleared_afterwards(&self) {
-        let findings = self.provider.try_limits();
+        let findings = self.provider.try_limits(self.identity());
         assert!(!findings.is_empty() && findings.iter().all(|f| f.verdict == Verdict::Ok || f.fix.is_some()), "{findings:?}");
         let (id, directory, _) = self.bare_directory();
         let limits =
             Limits { memory: Some(Size(64 << 20)), pids: Some(MOST_PROCESSES), disk: Some(Size(1 << 30)), ..Limits::none() };
         let identity = self.identity();
         let weak = self.provider.enforcement(&limits, identity).weak;
-        let binding = Binding { id: &id, state: self.state, limits: &limits, identity, can_move: false };
+        let (guards, keep_memory, keeper) = (false, None, Handle::new(0));
+        let binding =
+            Binding { id: &id, state: self.state, limits: &limits, identity, can_move: false, guards, keep_memory, keeper };
         // One that was left behind is not in the way.
         for _ in 0..2 {
             let bound = self.provider.bind(&binding).expect("limits can be had");
@@ -397,11 +399,15 @@ impl Ground<'_> {
             masks: Masks::default(),
             plan: Plan { backend: sandbox.details.backend, places: Vec::new(), run_links: Vec::new() },
             identity: sandbox.details.identity,
+            devices: Vec::new(),
+            allows_userns: false,
             net: sandbox.details.net,
             reach: Vec::new(),
             environment: Vec::new(),
             runtime_dir: None,
             measures_head: false,
+            has_allotment: false,
+            counts_sockets: false,
         }
     }
 
@@ -442,7 +448,7 @@ impl Ground<'_> {
         let arguments = ["sh", "-c", script].map(Into::into).to_vec();
         let stdio = [Stdio::Null; 3];
         let spec = CommandSpec { arguments, env: Vec::new(), cwd: None, stdio, terminal: None, timeout: None, called: None };
-        self.engine.lifecycle.exec_detached(entered, &spec).expect("a command can be started");
+        self.engine.lifecycle.exec_detached(entered, &spec, whatif_engine::Kept::Together).expect("a command can be started");
     }
 
     fn pause(&self, sandbox: &Sandbox) -> Paused {
@@ -506,7 +512,7 @@ impl Ground<'_> {
     }
 
     fn launch<'a>(&self, id: &'a SandboxId, programs: &'a Path) -> Launch<'a> {
-        Launch { id, identity: self.identity(), net: NetMode::None, programs }
+        Launch { id, identity: self.identity(), net: NetMode::None, is_expendable: false, programs }
     }
 }
 

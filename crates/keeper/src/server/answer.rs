@@ -156,11 +156,16 @@ impl Server {
             passed.push(self.connections.take_descriptor(client).ok_or_else(|| refused("a descriptor is missing"))?);
         }
         let log = if let Some(id) = exec.id.filter(|_| exec.detached && exec.keeps_output) {
+            if exec.errors_apart {
+                return Err(refused("output that is kept in memory is kept as one"));
+            }
             Some(self.commands.keep(id)?)
         } else if exec.detached {
             let mut file = || self.connections.take_descriptor(client).map(File::from).ok_or_else(|| refused("the log is missing"));
             let files = [file()?, file()?];
-            Some(LogFiles { files, record: exec.id.map(|_| file()).transpose()?, largest: LARGEST_FILE })
+            let record = exec.id.map(|_| file()).transpose()?;
+            let errors = if exec.errors_apart { Some([file()?, file()?]) } else { None };
+            Some(LogFiles { files, record, errors, largest: LARGEST_FILE })
         } else {
             None
         };

@@ -10,7 +10,7 @@ use crate::protocol::{Failed, Reason, Reply};
 impl Commands {
     /// Of the commands that run, and of those that ended and have not been read to their end.
     pub(super) fn logs(&mut self) -> impl Iterator<Item = &mut Log> {
-        self.running.iter_mut().filter_map(|r| r.log.as_mut()).chain(&mut self.open_logs)
+        self.running.iter_mut().flat_map(|r| r.log.iter_mut().chain(&mut r.errors)).chain(&mut self.open_logs)
     }
 
     /// A client is attached to one command at most.

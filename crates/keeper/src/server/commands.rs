@@ -21,10 +21,13 @@ use super::running::{Running, describe, has_input, line_of};
 use super::strings;
 use super::typed::Typed;
 use super::watch::Watch;
-use super::{missed_network, processes, terminal};
+use super::{left_in_tmp, missed_network, processes, terminal};
+use crate::log::LARGEST_FILE;
 use crate::protocol::{Exec, Exited, Failed, Reason, Reply, Settings, Stdio};
 
 const MOST_ENDED_REMEMBERED: usize = 256;
+/// So many processes are counted while they run; more only when a command has ended.
+const MOST_COUNTED: u64 = 1024;
 /// The exit code of what a signal killed at once.
 const KILLED: i32 = 128 + 9;
 
@@ -59,6 +62,8 @@ pub(super) struct LogFiles {
     pub files: [File; 2],
     /// Of one with an id.
     pub record: Option<File>,
+    /// For its standard error, if that is kept apart.
+    pub errors: Option<[File; 2]>,
     /// The most that each of the two may hold.
     pub largest: u64,
 }
@@ -106,12 +111,17 @@ impl Commands {
         let terminal = exec.terminal.map(terminal::open).transpose()?;
         let has_pipe = log.is_some() && terminal.is_none();
         let pipe = has_pipe.then(|| pipe_with(PipeFlags::CLOEXEC)).transpose()?;
+        let has_errors = has_pipe && log.as_ref().is_some_and(|log| log.errors.is_some());
+        let errors = has_errors.then(|| pipe_with(PipeFlags::CLOEXEC)).transpose()?;
         let has_input = has_pipe && exec.stdio[0] == Stdio::Kept;
         let input = has_input.then(|| pipe_with(PipeFlags::CLOEXEC)).transpose()?;
         if let Some((_, side)) = &terminal {
             stdio = [side.as_fd(); 3];
         } else if let Some((_, write)) = &pipe {
             stdio[1..].fill(write.as_fd());
+        }
+        if let Some((_, write)) = &errors {
+            stdio[2] = write.as_fd();
         }
         if let Some((read, _)) = &input {
             stdio[0] = read.as_fd();
@@ -136,13 +146,21 @@ impl Commands {
             settings,
         })?;
         let (terminal, side) = terminal.unzip();
-        let log = log.map(|passed| {
+        let (log, error_files) = match log {
+            Some(LogFiles { files, record, errors, largest }) => (Some((files, record, largest)), errors),
+            None => (None, None),
+        };
+        let errors = errors
+            .zip(error_files)
+            .map(|((from, _), files)| Log::new(Parts { id: None, from, side: None, files, record: None, largest: LARGEST_FILE }));
+        let errors = errors.transpose()?;
+        let log = log.map(|(files, record, largest)| {
             let (from, side) = match (&terminal, pipe) {
                 (Some(master), _) => (master.try_clone()?, side),
                 (None, Some((from, _))) => (from, None),
                 (None, None) => return Err(io::Error::from(rustix::io::Errno::BADF)),
             };
-            Log::new(Parts { id: exec.id, from, side, files: passed.files, record: passed.record, largest: passed.largest })
+            Log::new(Parts { id: exec.id, from, side, files, record, largest })
         });
         let log = log.transpose()?;
         let typed = terminal.as_ref().filter(|_| exec.keeps_output && log.is_some()).map(Typed::new).transpose()?;
@@ -159,11 +177,13 @@ impl Commands {
             input: input.map(|(_, write)| write),
             typed,
             log,
+            errors,
             deadline: exec.timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
             timed_out: false,
             kill_at: None,
             began: Instant::now(),
             counted,
+            was_crowded: false,
             hit: None,
             ended: None,
         })
@@ -172,7 +192,7 @@ impl Commands {
     /// The peak is that of the command only if nobody else is there.
     fn prepare_to_count(&mut self) -> (bool, Counted) {
         let Some(group) = &self.group else { return (false, Counted::default()) };
-        let is_alone = self.running.is_empty() && !processes::others_alive();
+        let is_alone = !group.is_shared && self.running.is_empty() && !processes::others_alive();
         if is_alone {
             group.meters.reset_peak();
         }
@@ -191,7 +211,7 @@ impl Commands {
 
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         let starting = self.running.iter().filter_map(|r| r.starting.as_ref().map(AsFd::as_fd));
-        let logs = self.running.iter().filter_map(|r| r.log.as_ref()).chain(&self.open_logs).filter_map(Log::source);
+        let logs = self.running.iter().flat_map(|r| r.log.iter().chain(&r.errors)).chain(&self.open_logs).filter_map(Log::source);
         let typed = self.running.iter().filter_map(|r| r.typed.as_ref()).map(Typed::poll_fd);
         starting.chain(logs).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).chain(typed)
     }
@@ -212,7 +232,7 @@ impl Commands {
             if let Some(typed) = &mut running.typed {
                 typed.work();
             }
-            if let Some(log) = &mut running.log {
+            for log in running.log.iter_mut().chain(&mut running.errors) {
                 log.work(connections);
             }
         }
@@ -252,10 +272,11 @@ impl Commands {
             };
             let mut running = self.running.swap_remove(index);
             let exited = self.account(&running, &ended);
-            self.open_logs.extend(running.log.take().and_then(|mut log| {
+            // Whoever hears of the end by the log finds all that was said on standard error.
+            for mut log in running.errors.take().into_iter().chain(running.log.take()) {
                 log.has_ended(exited.clone());
-                log.work(connections).then_some(log)
-            }));
+                self.open_logs.extend(log.work(connections).then_some(log));
+            }
             for client in &running.waiting {
                 connections.send(*client, &Reply::Exited(exited.clone()), &[]);
             }
@@ -289,13 +310,33 @@ impl Commands {
             timed_out: running.timed_out,
             others_alive: processes::others_alive(),
             limit_hit,
-            pids_refused: counted.pids_refused > running.counted.pids_refused,
+            room_refused: if code == 0 { None } else { self.watch.refuses() },
+            pids_refused: counted.pids_refused > running.counted.pids_refused || running.was_crowded || self.is_crowded(1),
+            left_in_tmp: left_in_tmp::names(),
             usage: Usage {
                 wall_ms: running.began.elapsed().as_millis() as u64,
                 cpu_ms: ended.used.cpu.as_millis() as u64,
                 peak_memory_bytes: together.unwrap_or(0).max(ended.used.peak_memory_bytes),
                 written_bytes: ended.used.written_bytes,
             },
+        }
+    }
+
+    /// Whether there are as many processes as there may be, these counted as well that have just gone. Where no control group counts,
+    /// the kernel does not tell whom it refuses; that there was no room for one more is what can be seen.
+    fn is_crowded(&self, gone: u64) -> bool {
+        let Some(most) = self.bounds.processes.filter(|_| self.group.as_ref().is_none_or(|group| group.is_shared)) else {
+            return false;
+        };
+        // The keeper is one of them.
+        processes::others_alive() && processes::count_others().is_ok_and(|count| count + gone + 1 >= most)
+    }
+
+    /// Looks whether the limit on processes is reached, where nothing else tells.
+    pub(super) fn note_crowding(&mut self) {
+        // To count more of them time and again would take longer than it is worth.
+        if self.bounds.processes.is_some_and(|most| most <= MOST_COUNTED) && self.is_crowded(0) {
+            self.running.iter_mut().for_each(|running| running.was_crowded = true);
         }
     }
 

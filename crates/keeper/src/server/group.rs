@@ -8,6 +8,8 @@ use whatif_cgroup::Meters;
 pub struct Group {
     pub entrances: Vec<OwnedFd>,
     pub meters: Meters,
+    /// Whether other sandboxes' commands are in it as well.
+    pub is_shared: bool,
 }
 
 /// What had happened in the group at some moment.

@@ -58,7 +58,8 @@ impl Commands {
         }
         let make = || {
             let kept = Kept::new(id)?;
-            let log = LogFiles { files: kept.files()?, record: Some(kept.record.try_clone()?), largest: LARGEST_IN_MEMORY };
+            let log =
+                LogFiles { files: kept.files()?, record: Some(kept.record.try_clone()?), errors: None, largest: LARGEST_IN_MEMORY };
             Ok::<_, io::Error>((kept, log))
         };
         let (kept, log) = make().map_err(|e| failed(format!("failed to keep its output: {e}"), Some(&e)))?;

@@ -43,12 +43,16 @@ pub(super) struct Running {
     /// On the way to its terminal, if whoever attaches cannot have that.
     pub typed: Option<Typed>,
     pub log: Option<Log>,
+    /// Of its standard error, if that is kept apart. Nobody is attached to it.
+    pub errors: Option<Log>,
     pub deadline: Option<Instant>,
     pub timed_out: bool,
     pub kill_at: Option<Instant>,
     pub began: Instant,
     /// What the control group had counted when it began.
     pub counted: Counted,
+    /// The limit on processes was reached while it ran.
+    pub was_crowded: bool,
     /// The limit it was ended for.
     pub hit: Option<LimitHit>,
     pub ended: Option<Ended>,

@@ -1,5 +1,6 @@
 //! Looks after the limits that nothing else enforces, while somebody is there to run into them.
 
+mod host;
 mod memory;
 mod nameless;
 mod room;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use whatif_types::LimitHit;
 use whatif_types::boot::KeeperLimits;
 
+use self::host::HostWatch;
 use self::memory::Memory;
 pub(super) use self::room::Head;
 use self::room::RoomWatch;
@@ -22,20 +24,28 @@ const SELDOM: Duration = Duration::from_secs(1);
 
 pub(super) struct Watch {
     memory: Option<Memory>,
+    host: Option<HostWatch>,
     room: RoomWatch,
     next: Option<Instant>,
 }
 
 impl Watch {
     pub(super) fn new(limits: &KeeperLimits, head: Head, sockets: Option<Census>) -> Self {
-        Self { memory: limits.memory.map(|limit| Memory::new(limit, sockets)), room: RoomWatch::new(limits, head), next: None }
+        Self {
+            memory: limits.memory.map(|limit| Memory::new(limit, sockets)),
+            host: limits.host_memory.map(HostWatch::new),
+            room: RoomWatch::new(limits, head),
+            next: None,
+        }
     }
 
     /// Somebody is about to run.
     pub(super) fn begin(&mut self) {
         if self.next.is_none() {
             let first = self.room.begin();
-            self.next = Some(Instant::now() + self.memory.as_mut().map_or(first, |m| first.min(m.begin())));
+            let first = self.memory.as_mut().map_or(first, |m| first.min(m.begin()));
+            let first = self.host.as_ref().map_or(first, |_| first.min(HostWatch::begin()));
+            self.next = Some(Instant::now() + first);
         }
     }
 
@@ -61,6 +71,12 @@ impl Watch {
                 None => return Some(LimitHit::Memory),
             }
         }
+        if let Some(host) = &self.host {
+            match host.look() {
+                Some(until_next) => pause = pause.min(until_next),
+                None => return Some(LimitHit::Memory),
+            }
+        }
         match self.room.look(hold) {
             Ok(until_next) => pause = pause.min(until_next),
             Err(hit) => return Some(hit),
@@ -72,6 +88,11 @@ impl Watch {
     /// A last look when a command has ended: it may have been quicker than we.
     pub(super) fn look_at_the_end(&mut self) -> Option<LimitHit> {
         self.room.look_closely()
+    }
+
+    /// The limit on room that may have kept something from being written.
+    pub(super) fn refuses(&self) -> Option<LimitHit> {
+        self.room.refuses()
     }
 
     /// Other layers lie under the head now.

@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use whatif_types::network::Who;
 
+use super::numbering::{self, Listed};
+
 /// Looks at no more descriptors than this: it is asked for the record only.
 const MOST_LOOKED_AT: usize = 4096;
 
@@ -13,12 +15,11 @@ pub(super) fn owner_of(local: SocketAddr) -> Option<Who> {
     let inode = inode_of(&fs::read_to_string(table).ok()?, local)?;
     let wanted = format!("socket:[{inode}]");
     let mut looked_at = 0;
-    for process in fs::read_dir("/proc").ok()?.filter_map(Result::ok) {
-        let Some(pid) = process.file_name().to_str().and_then(|n| n.parse::<i32>().ok()).filter(|pid| *pid != 1) else { continue };
-        for descriptor in fs::read_dir(process.path().join("fd")).into_iter().flatten().filter_map(Result::ok) {
+    for Listed { pid, path } in numbering::all().ok()? {
+        for descriptor in fs::read_dir(path.join("fd")).into_iter().flatten().filter_map(Result::ok) {
             looked_at += 1;
             if fs::read_link(descriptor.path()).is_ok_and(|target| target.as_os_str() == wanted.as_str()) {
-                let program = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+                let program = fs::read_to_string(path.join("comm")).unwrap_or_default();
                 return Some(Who { pid, program: program.trim_end().to_owned() });
             }
             if looked_at == MOST_LOOKED_AT {

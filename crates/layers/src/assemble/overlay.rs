@@ -14,6 +14,7 @@ use whatif_types::boot::Boot;
 use super::mounts::{Clones, attach};
 use super::{LAYERS, Mounted, STATE, fuse, head_of, mask_layers};
 use crate::remove;
+use crate::state_dir::NOTHING;
 
 /// What lies under one head, by names on the stage: short ones, so that the options fit a page however deep a stack is.
 pub(super) struct Lowers {
@@ -24,7 +25,16 @@ pub(super) struct Lowers {
     base: String,
     /// The layers lie within the base.
     overlap: bool,
+    /// Everything lies on one file system, so the kernel shows its inode numbers as they are.
+    is_one_file_system: bool,
 }
+
+/// All that an overlay shows is on one device then, and has the same number in a listing as by itself: the kernel marks what is not on
+/// the file system of the head in the uppermost bits of its number. What is on it keeps the number that it has in reality. Without
+/// this, files would be on another device than their directories, and whatever stays on one device would leave them out.
+///
+/// Never `xino=on`: with it the kernel marks each new directory as opaque, and what reality adds to it after an apply is not seen.
+const ONE_DEVICE: &str = ",xino=auto";
 
 pub(super) fn lay_out(boot: &Boot, clones: &Clones, path: &Path, tree: usize) -> io::Result<Lowers> {
     let base = format!("{tree}.base");
@@ -45,7 +55,12 @@ pub(super) fn lay_out(boot: &Boot, clones: &Clones, path: &Path, tree: usize) ->
             layers.push(name);
         }
     }
-    Ok(Lowers { tree, layers, mask: mask_layers::layer_of(&boot.masks, path), base, overlap: boot.layers.starts_with(path) })
+    let device = |mount: &OwnedFd| rustix::fs::fstat(mount).map(|meta| meta.st_dev);
+    let is_beside_head = device(clones.tree(path)?)? == device(&clones.state)?;
+    let mask = mask_layers::layer_of(&boot.masks, path);
+    let is_one_file_system = is_beside_head && mask.is_none();
+    let overlap = is_beside_head && boot.layers.starts_with(path);
+    Ok(Lowers { tree, layers, mask, base, overlap, is_one_file_system })
 }
 
 impl Lowers {
@@ -56,7 +71,10 @@ impl Lowers {
         if !self.layers.is_empty() && self.overlap {
             return self.mount_nested(boot, target);
         }
-        match overlay(&self.options(&self.bottom(), boot), target) {
+        // For an ordinary user's trees the kernel would only log that it cannot.
+        let is_of_use = boot.identity.started_by_root() && !self.is_one_file_system;
+        let one_device = if is_of_use { ONE_DEVICE } else { "" };
+        match overlay(&(self.options(&self.bottom(), boot) + one_device), target) {
             // By way of a bind mount the layers may lie within the base under another name.
             Err(Errno::LOOP) if !self.layers.is_empty() => {
                 // The kernel has marked the work directory as used before it found that out.
@@ -82,11 +100,7 @@ impl Lowers {
                 empty
             }
         };
-        let options = format!(
-            "lowerdir={mask}:{},{}",
-            self.base,
-            if boot.identity.started_by_root() { "redirect_dir=follow" } else { "userxattr" }
-        );
+        let options = format!("lowerdir={mask}:{},{}", self.base, mode(boot));
         overlay(&options, Path::new(&inner))?;
         overlay(&self.options(&inner, boot), target)?;
         Ok(vec![Overlay::mounted_at(target, false)?, Overlay::mounted_at(Path::new(&inner), true)?])
@@ -121,9 +135,12 @@ impl Lowers {
 
     fn options(&self, bottom: &str, boot: &Boot) -> String {
         // `volatile`: a head is not reality; it need not survive a power cut, and syncing it would stall every tear-down.
-        let mode = if boot.identity.started_by_root() { "redirect_dir=follow" } else { "userxattr" };
-        format!("{},{mode},index=off,metacopy=off,volatile", self.layered(bottom, boot))
+        format!("{},{},index=off,metacopy=off,volatile", self.layered(bottom, boot), mode(boot))
     }
+}
+
+fn mode(boot: &Boot) -> &'static str {
+    if boot.identity.started_by_root() { "redirect_dir=follow" } else { "userxattr" }
 }
 
 /// Shows a real directory read-only: it lies below what masks it, or over an empty one. What the kernel keeps for a file in memory,
@@ -134,19 +151,44 @@ pub(super) fn show(boot: &Boot, path: &Path, real: &OwnedFd, target: &Path, moun
     mounted.shown += 1;
     rustix::fs::mkdir(&name, Mode::RWXU)?;
     attach(real, CWD, Path::new(&name))?;
-    let lowers = match mask_layers::layer_of(&boot.masks, path) {
-        Some(mask) => format!("{mask}:{name}"),
-        None => {
-            let empty = format!("{name}.empty");
-            rustix::fs::mkdir(&empty, Mode::RWXU)?;
-            format!("{name}:{empty}")
-        }
-    };
     // Marks of overlays that reality may hold mean nothing here.
     let mode = if boot.identity.started_by_root() { "redirect_dir=nofollow" } else { "userxattr" };
-    overlay_with(MountFlags::NODEV | MountFlags::NOSUID | MountFlags::RDONLY, &format!("lowerdir={lowers},{mode}"), target)?;
+    let mount = |lowers: &str, more: &str| {
+        let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::RDONLY;
+        overlay_with(flags, &format!("lowerdir={lowers},{mode}{more}"), target)
+    };
+    match (mask_layers::layer_of(&boot.masks, path), nothing_beside(boot, path, real)?) {
+        (Some(mask), _) => mount(&format!("{mask}:{name}"), ONE_DEVICE)?,
+        (None, Some(nothing)) => match mount(&format!("{name}:{}", nothing.display()), "") {
+            // By way of a bind mount it may lie within what is shown.
+            Err(Errno::LOOP) => mount(&over_nothing(&name)?, ONE_DEVICE)?,
+            other => other?,
+        },
+        (None, None) => mount(&over_nothing(&name)?, ONE_DEVICE)?,
+    }
     mounted.overlays.push(Overlay::mounted_at(target, true)?);
     Ok(())
+}
+
+/// An empty directory on the file system of what is shown: over one, the kernel shows devices and inode numbers as they are in
+/// reality. It must not lie within what is shown.
+fn nothing_beside(boot: &Boot, path: &Path, real: &OwnedFd) -> io::Result<Option<PathBuf>> {
+    if boot.directory.starts_with(path) || rustix::fs::fstat(real)?.st_dev != rustix::fs::stat(STATE)?.st_dev {
+        return Ok(None);
+    }
+    let nothing = Path::new(STATE).join(NOTHING);
+    match rustix::fs::mkdir(&nothing, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(Some(nothing)),
+        // A full disk, for one.
+        Err(_) => Ok(None),
+    }
+}
+
+/// The same in memory.
+fn over_nothing(name: &str) -> io::Result<String> {
+    let empty = format!("{name}.empty");
+    rustix::fs::mkdir(&empty, Mode::RWXU)?;
+    Ok(format!("{name}:{empty}"))
 }
 
 fn overlay(options: &str, target: &Path) -> Result<(), Errno> {

@@ -120,7 +120,9 @@ impl<'a> Restack<'a> {
     /// Puts the second root together, and in the place of the first. It must offer what the sandbox is `known` to have. Returns its
     /// overlays.
     pub fn change(&mut self, known: &Protection) -> Result<Vec<Overlay>, AssembleError> {
-        let (root, Mounted { protection, overlays, .. }) = self.prepare()?;
+        let (root, Mounted { mut protection, overlays, .. }) = self.prepare()?;
+        // It was carried over.
+        protection.borrowed.clone_from(&known.borrowed);
         let is_there = |(path, _): &&(PathBuf, String)| {
             let place = self.boot.plan.places.iter().find(|place| place.path == *path);
             place.is_none_or(|place| !self.clones.lost(self.boot, place))

@@ -18,7 +18,9 @@ const PROC: u64 = 0x9fa0;
 /// For whoever has entered it.
 pub(super) fn plan(boot: &Boot, clones: &Clones, protection: &Protection) -> Result<(), AssembleError> {
     places(boot, clones, protection, Path::new("/"))?;
-    check(Path::new("/proc"), Some(PROC), false).map_err(step("verify /proc"))?;
+    let proc = Path::new("/proc");
+    let is_borrowed = protection.borrowed.iter().any(|(path, _)| path == proc);
+    check(proc, Some(PROC), is_borrowed).map_err(step("verify /proc"))?;
     for path in ["/proc/sys", "/sys"] {
         check(Path::new(path), None, true).map_err(step(format!("verify {path}")))?;
     }

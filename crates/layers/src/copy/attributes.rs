@@ -95,8 +95,9 @@ pub(super) fn of_path(from: &Path) -> io::Result<Attributes> {
 fn give(to: &Path, metadata: &Metadata, attributes: &[(std::ffi::OsString, Vec<u8>)]) -> io::Result<Attributes> {
     let owner = (Some(Uid::from_raw(metadata.uid())), Some(Gid::from_raw(metadata.gid())));
     match rustix::fs::chownat(CWD, to, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW) {
-        // A user's copy of a file of another user belongs to the user, as with `cp`.
-        Ok(()) | Err(Errno::PERM) => {}
+        // A user's copy of a file of another user belongs to the user, as with `cp`. Who has entered a user namespace that does not
+        // know the other one is told that there is no such user.
+        Ok(()) | Err(Errno::PERM | Errno::INVAL) => {}
         Err(errno) => return Err(errno.into()),
     }
     if !metadata.is_symlink() {

@@ -1,7 +1,7 @@
 //! The bytes of a file: shared blocks where the file system can, else copied, with holes left as holes.
 
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -24,7 +24,12 @@ pub(super) fn copy(source: &File, metadata: &Metadata, to: &Path) -> io::Result<
 }
 
 /// Copies all of a file into an empty one, and says how long that is.
-pub fn fill(mut source: &File, mut target: &File) -> io::Result<u64> {
+pub fn fill(source: &File, target: &File) -> io::Result<u64> {
+    fill_telling(source, target, &mut |_| {})
+}
+
+/// The same, telling meanwhile how much was copied.
+pub fn fill_telling(source: &File, target: &File, tell: &mut dyn FnMut(u64)) -> io::Result<u64> {
     let metadata = match source.metadata() {
         // A sandbox over fuse answers only those inside what a file is, and lets others read what they were handed.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return copy_unmeasured(source, target),
@@ -33,7 +38,21 @@ pub fn fill(mut source: &File, mut target: &File) -> io::Result<u64> {
     if metadata.size() > 0 && rustix::fs::ioctl_ficlone(target, source).is_ok() {
         return Ok(metadata.size());
     }
-    if metadata.blocks() * 512 < metadata.size() { copy_extents(source, target) } else { io::copy(&mut source, &mut target) }
+    if metadata.blocks() * 512 < metadata.size() { copy_extents(source, target) } else { copy_in_parts(source, target, tell) }
+}
+
+/// Each part in one system call, where the file system can.
+fn copy_in_parts(source: &File, mut target: &File, tell: &mut dyn FnMut(u64)) -> io::Result<u64> {
+    const PART: u64 = 16 << 20;
+    let mut copied = 0;
+    loop {
+        let part = io::copy(&mut source.take(PART), &mut target)?;
+        copied += part;
+        if part < PART {
+            return Ok(copied);
+        }
+        tell(copied);
+    }
 }
 
 /// Copies until there is no more.
@@ -94,4 +113,24 @@ fn copy_written(source: &File, target: &File, start: u64, end: u64) -> io::Resul
         at += piece.len() as u64;
     }
     Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_copy_tells_how_far_it_is() {
+        let directory = std::env::temp_dir().join(format!("whatif-long-copy-{}", std::process::id()));
+        std::fs::create_dir(&directory).expect("a directory for this test");
+        let create = |name: &str| File::options().read(true).write(true).create_new(true).open(directory.join(name));
+        let (source, target) = (create("source").expect("it is new"), create("target").expect("it is new"));
+        let piece = [7; 1 << 20];
+        (0..33).for_each(|at| source.write_all_at(&piece, at << 20).expect("there is room"));
+        let mut told = Vec::new();
+        let copied = copy_in_parts(&source, &target, &mut |so_far| told.push(so_far >> 20)).expect("it can be copied");
+        let length = target.metadata().expect("it is there").len();
+        std::fs::remove_dir_all(&directory).expect("it is ours");
+        assert_eq!((copied, length, told), (33 << 20, 33 << 20, vec![16, 32]));
+    }
 }

@@ -13,12 +13,15 @@ use whatif_types::boot::OWN_IDS;
 
 /// After those that all have in common, below the sign bit: some file systems take no others as options.
 const FIRST: u32 = 0x7F00_0000;
-const RANGES: u32 = 4080;
+const RANGES: u32 = FILES * RANGES_PER_FILE;
+const FILES: u32 = 255;
 /// The ids that supervisors have, in the order of the ranges.
 const SUPERVISORS: u32 = FIRST + RANGES * OWN_IDS;
-/// Each byte of it stands for a range. Who holds the lock on one has that range, on this machine.
 const DIRECTORY: &str = "/run/whatif";
-const FILE: &str = "/run/whatif/ids";
+/// A file `ids-N` in that directory stands for so many ranges, each byte of it for one. Whoever holds the lock on a byte has its
+/// range on this machine. Several files, because the kernel walks the list of all locks of a file each time one is taken or a
+/// descriptor is closed: with a single file and a thousand sandboxes, every command that started walked it several times.
+const RANGES_PER_FILE: u32 = 16;
 
 /// A range that is taken as long as the lock is held.
 #[derive(Debug)]
@@ -33,10 +36,14 @@ impl Reserved {
     #[must_use]
     pub fn for_sandbox(id: &SandboxId) -> Self {
         let first = id.as_str().bytes().fold(0, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % RANGES;
-        let unlocked = Self { number: first, lock: None };
-        let Ok(file) = open() else { return unlocked };
-        let free = (0..RANGES).map(|n| (first + n) % RANGES).find(|n| byte_lock::take(&file, (*n).into()).is_ok());
-        free.map_or(unlocked, |number| Self { number, lock: Some(file) })
+        for file_number in (0..FILES).map(|n| (first / RANGES_PER_FILE + n) % FILES) {
+            let Ok(file) = open(file_number) else { break };
+            let ranges = (0..RANGES_PER_FILE).map(|n| (first + n) % RANGES_PER_FILE);
+            if let Some(byte) = ranges.into_iter().find(|byte| byte_lock::take(&file, (*byte).into()).is_ok()) {
+                return Self { number: file_number * RANGES_PER_FILE + byte, lock: Some(file) };
+            }
+        }
+        Self { number: first, lock: None }
     }
 
     #[must_use]
@@ -50,8 +57,9 @@ impl Reserved {
     }
 }
 
-fn open() -> io::Result<File> {
-    let open = || File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(FILE);
+fn open(file_number: u32) -> io::Result<File> {
+    let path = format!("{DIRECTORY}/ids-{file_number}");
+    let open = || File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => match DirBuilder::new().mode(0o700).create(DIRECTORY) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),

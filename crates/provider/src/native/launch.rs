@@ -20,7 +20,7 @@ use whatif_types::{Handle, Identity, SandboxId};
 
 use super::ids::Reserved;
 use super::instance::Keeper;
-use super::program;
+use super::{obstacle, program};
 use crate::{Launch, LaunchError, Launched, Launching, Prepared};
 
 /// How what we start is listed among processes: whoever looks at them shall know whose it is.
@@ -29,7 +29,7 @@ pub(super) fn called() -> OsString {
 }
 
 pub(super) fn launch(launch: &Launch<'_>) -> Result<Starting, LaunchError> {
-    let failed = |step: &'static str| move |source: io::Error| LaunchError { step, source };
+    let failed = |step: &'static str| move |source: io::Error| LaunchError::at(step, source);
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(|e| failed("make a socket")(e.into()))?;
     let arguments = [
@@ -50,11 +50,16 @@ pub(super) fn launch(launch: &Launch<'_>) -> Result<Starting, LaunchError> {
             program,
             arguments: &arguments,
             passed: &[theirs.as_fd()],
+            is_expendable: launch.is_expendable,
             own_user_namespace: maps.as_ref().map(|(u, g)| (u.as_c_str(), g.as_c_str())),
         })
     };
     children::collect();
-    let started = start_one(launch.programs, start)?;
+    let mut started = start_one(launch.programs, start);
+    if let (Err(error), Identity::Own { .. }) = (&mut started, launch.identity) {
+        error.obstacle = obstacle::of(&error.source);
+    }
+    let started = started?;
     children::leave_alone_by_number(started.pid);
     let process = Process::started(started.pid, started.pidfd);
     // Whoever waits for the keeper must see it if it dies: nobody else may hold its end.
@@ -79,7 +84,7 @@ impl Launching for Starting {
     }
 
     fn settle(mut self: Box<Self>, directory: &Path, alive: BorrowedFd<'_>) -> Result<Launched, LaunchError> {
-        let failed = |step: &'static str| move |source: io::Error| LaunchError { step, source };
+        let failed = |step: &'static str| move |source: io::Error| LaunchError::at(step, source);
         let listener = client::listener(directory).map_err(|e| failed("listen for clients")(not_bound(e)))?;
         // Nobody else has them as long as the keeper lives.
         let reserved = self.identity.started_by_root().then(|| Reserved::for_sandbox(&self.id));
@@ -113,13 +118,13 @@ impl Drop for Starting {
 
 /// With the program where it usually is, or from memory.
 fn start_one(programs: &Path, start: impl Fn(Program<'_>) -> Result<Started, StartError>) -> Result<Started, LaunchError> {
-    let not_started = |error: StartError| LaunchError { step: error.step, source: error.error };
+    let not_started = |error: StartError| LaunchError::at(error.step, error.error);
     let path = match program::provided(programs) {
         Ok(path) => c_string(path.into_os_string().into_vec()),
         // The disk is full or read-only.
-        Err(source) => return start_held(&start).map_err(|_| LaunchError { step: "put down its program", source }),
+        Err(source) => return start_held(&start).map_err(|_| LaunchError::at("put down its program", source)),
     };
-    let path = path.map_err(|source| LaunchError { step: "use the path of its program", source })?;
+    let path = path.map_err(|source| LaunchError::at("use the path of its program", source))?;
     match start(Program::Named(&path)) {
         // It has just gone, or nothing may be executed from there.
         Err(error) if error.lacks_program() || error.refuses_program() => start_held(&start).map_err(|_| not_started(error)),

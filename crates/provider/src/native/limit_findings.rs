@@ -2,9 +2,12 @@
 
 use whatif_cgroup::{Found, Group, Version, Wanted};
 
+use whatif_types::{Identity, Limits};
+
+use super::guarding;
 use crate::Finding;
 
-pub(super) fn all() -> Vec<Finding> {
+pub(super) fn all(identity: Identity) -> Vec<Finding> {
     let found = Found::look();
     let kinds = [
         ("limit on memory", found.memory(), Wanted { memory: Some(64 << 20), ..Wanted::default() }, MEMORY),
@@ -18,8 +21,25 @@ pub(super) fn all() -> Vec<Finding> {
             Err(why) => without(name, &why.reason, why.fix.as_deref(), otherwise),
         })
         .collect();
-    findings.push(Finding::ok("limit on disk", "watched by the keeper: it looks often, and ends what runs when it is too much"));
+    findings.push(by_default(&found, identity));
     findings
+}
+
+/// Those that nobody has to ask for.
+fn by_default(found: &Found, identity: Identity) -> Finding {
+    const NAME: &str = "default limits";
+    match guarding::planned(found, &Limits::none(), identity, None) {
+        Some((planned, _)) if planned.missing.is_empty() => Finding::ok(NAME, planned.to_string()),
+        Some((planned, _)) => {
+            let without = planned.missing.join("; ");
+            Finding::warn(
+                NAME,
+                format!("{planned}; without {without}"),
+                "run where control groups are delegated to you, or as root",
+            )
+        }
+        None => Finding::warn(NAME, "the size of this machine cannot be read", "mount proc at /proc"),
+    }
 }
 
 /// What happens without a control group, and whether that is as good.

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use rustix::process::Pid;
 use whatif_cgroup::{Found, Group, Version, Wanted};
-use whatif_types::limits::{Means, Resource};
+use whatif_types::limits::{DefaultLimits, Means, Resource, Sizes};
 use whatif_types::{Enforced, Identity, Limits, SandboxId};
 
-use super::groups;
+use super::{groups, guarding};
 use crate::{BindError, Binding, Bound, Enforcement, Remains, Scope, Weak};
 
 pub(super) fn enforcement(limits: &Limits, identity: Identity) -> Enforcement {
@@ -28,30 +29,61 @@ pub(super) fn bind(binding: &Binding<'_>) -> Result<Bound, BindError> {
     if let Some(scope) = needed_scope(&found, limits).filter(|_| binding.can_move) {
         return Err(BindError::ScopeNeeded { scope: scope.clone() });
     }
-    let (mut bound, mut wanted) = (Bound::default(), Wanted::default());
+    let mut bound = Bound::default();
     for (resource, _) in limits.resources() {
         let by = means(&found, resource, binding.identity);
         bound.enforced.push(Enforced { resource, by });
         match (resource, by) {
             (Resource::Memory, Means::Watcher) => bound.keeper.memory = limits.memory.map(|m| m.0),
-            (Resource::Memory, _) => wanted.memory = limits.memory.map(|m| m.0),
             (Resource::Pids, Means::Rlimit) => bound.keeper.pids = limits.pids,
-            (Resource::Pids, _) => wanted.pids = limits.pids,
             (Resource::Cpus, Means::Affinity) => bound.keeper.processors = limits.cpus.map(|c| c.rounded_up()),
-            (Resource::Cpus, _) => wanted.cpus_milli = limits.cpus.map(|c| c.thousandths()),
-            (Resource::Disk | Resource::Inodes, _) => {}
+            _ => {}
         }
     }
+    let keep = binding.keep_memory;
+    let defaults = binding.guards.then(|| guarding::planned(&found, limits, binding.identity, keep)).flatten();
+    let wanted = guarding::wanted_of(&found, limits);
     if wanted != Wanted::default() {
-        let name = groups::name(binding.state, binding.id).map_err(|source| not_examined(binding.state, source))?;
-        // One of before may have been left behind.
-        let group = Group::make(&found, &name, &wanted).or_else(|_| {
-            whatif_cgroup::remove(&found, &name)?;
-            Group::make(&found, &name, &wanted)
-        });
-        bound.group = Some(group?);
+        bind_alone(&mut bound, binding, (&found, &wanted), defaults)?;
+    } else if let Some(defaults) = defaults {
+        guarding::guard(&mut bound, &found, i32::try_from(binding.keeper.number()).ok().and_then(Pid::from_raw), defaults);
     }
     Ok(bound)
+}
+
+/// With a group of its own, which holds its part of the default limits too.
+fn bind_alone(
+    bound: &mut Bound,
+    binding: &Binding<'_>,
+    (found, wanted): (&Found, &Wanted),
+    defaults: Option<(DefaultLimits, Sizes)>,
+) -> Result<(), BindError> {
+    let name = groups::name(binding.state, binding.id).map_err(|source| not_examined(binding.state, source))?;
+    // One of before may have been left behind.
+    let make = |wanted: &Wanted| {
+        Group::make(found, &name, wanted).or_else(|_| {
+            whatif_cgroup::remove(found, &name)?;
+            Group::make(found, &name, wanted)
+        })
+    };
+    let Some((mut planned, sizes)) = defaults else {
+        bound.group = Some(make(wanted)?);
+        return Ok(());
+    };
+    let mut with_defaults = *wanted;
+    guarding::add_to_own(&mut with_defaults, &planned, &sizes, found);
+    let group = match make(&with_defaults) {
+        // What was asked for does not depend on what was not.
+        Err(error) => {
+            guarding::without_group(&mut planned, &sizes, &whatif_types::explain::whole_message(&error));
+            make(wanted)?
+        }
+        Ok(group) => group,
+    };
+    bound.group = Some(group);
+    guarding::leave_to_keeper(&mut bound.keeper, &planned, &sizes);
+    bound.defaults = Some(planned);
+    Ok(())
 }
 
 pub(super) fn remains(state: &Path) -> Result<Vec<Remains>, BindError> {

@@ -1,17 +1,19 @@
 //! Whether the kernel has what the native provider needs.
 
 use std::fs;
-use std::path::Path;
 
+use super::obstacle::{self, Obstacle};
 use crate::{Finding, Probe};
 
 /// Overlayfs in user namespaces came with 5.11, `mount_setattr` with 5.12, idmapped overlay layers with 5.19.
 const NEEDED: (u32, u32) = (5, 12);
 const RECOMMENDED: (u32, u32) = (5, 19);
 
-pub(super) fn probe(uid: u32) -> Probe {
+const USER_NAMESPACES: &str = "user namespaces";
+
+pub(super) fn probe(works_as_root: bool) -> Probe {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let findings = vec![kernel(&release), user_namespaces(uid == 0), seccomp(), landlock()];
+    let findings = vec![kernel(&release), user_namespaces(works_as_root), seccomp(), landlock()];
     Probe { version: format!("Linux {release}"), findings }
 }
 
@@ -27,24 +29,13 @@ fn kernel(release: &str) -> Finding {
     Finding::ok("kernel", format!("Linux {release}"))
 }
 
-/// The settings only; whether it really works is tried later by mounting.
-fn user_namespaces(is_root: bool) -> Finding {
-    const NAME: &str = "user namespaces";
-    let setting = |path: &str| fs::read_to_string(Path::new("/proc/sys").join(path)).ok().map(|t| t.trim().to_owned());
-    if setting("user/max_user_namespaces").as_deref() == Some("0") {
-        return Finding::fail(NAME, "user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=15000");
+/// By making one; root makes them in another way.
+fn user_namespaces(works_as_root: bool) -> Finding {
+    let found = if works_as_root { obstacle::find_for_root() } else { obstacle::find() };
+    match found {
+        None => Finding::ok(USER_NAMESPACES, "allowed"),
+        Some(Obstacle { what, fix }) => Finding::fail(USER_NAMESPACES, what, fix),
     }
-    if !is_root && setting("kernel/unprivileged_userns_clone").as_deref() == Some("0") {
-        return Finding::fail(NAME, "kernel.unprivileged_userns_clone is 0", "sysctl -w kernel.unprivileged_userns_clone=1");
-    }
-    if !is_root && setting("kernel/apparmor_restrict_unprivileged_userns").as_deref() == Some("1") {
-        return Finding::warn(
-            NAME,
-            "AppArmor takes their rights away from programs without a profile",
-            "add a profile: printf 'abi <abi/4.0>,\\nprofile whatif %s flags=(unconfined) { userns, }\\n' \"$(command -v whatif)\" | sudo tee /etc/apparmor.d/whatif && sudo apparmor_parser -r /etc/apparmor.d/whatif",
-        );
-    }
-    Finding::ok(NAME, "allowed")
 }
 
 fn seccomp() -> Finding {

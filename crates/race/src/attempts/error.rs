@@ -47,7 +47,7 @@ pub enum AttemptsError {
     NoPrompt,
     #[error("a prompt has no text")]
     EmptyPrompt,
-    #[error("the agent's script has {{prompt}}, which a shell would take apart")]
+    #[error("the agent's script has {{prompt}}, which a shell would split")]
     PromptInScript,
 
     #[error("'{commit}' cannot be a commit")]
@@ -154,7 +154,7 @@ impl Explain for AttemptsError {
                 format!(", or use one that is there; ${{{placeholder}}} is left to the shell")
             ],
             Self::NoPrompt => remedy!["add ", Choice::Prompt(Value::Blank)],
-            Self::EmptyPrompt => "say what the agent shall do".into(),
+            Self::EmptyPrompt => "say what the agent should do".into(),
             Self::PromptInScript => {
                 "use \"$PROMPT\" in it, or give the agent as a list: [\"my-agent\", \"-p\", \"{prompt}\"]".into()
             }

@@ -24,6 +24,13 @@ pub const RESERVED: [&str; 3] = [WINNER, "setup", "judge"];
 /// What is left for a number that tells it from others.
 const LONGEST: usize = 56;
 
+impl Name {
+    /// The one that was given, or else out of these parts.
+    pub(crate) fn given_or(name: Option<String>, parts: impl IntoIterator<Item = String>) -> Self {
+        name.map_or_else(|| Self::Derived(parts.into_iter().collect()), Self::Given)
+    }
+}
+
 impl From<Option<String>> for Name {
     fn from(name: Option<String>) -> Self {
         name.map_or(Self::Numbered, Self::Given)

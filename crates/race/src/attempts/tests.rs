@@ -56,9 +56,9 @@ fn everything_can_be_raced_together() {
     let expected = [
         ("1", Kind::Command, "one"),
         ("bump", Kind::Command, "two"),
-        ("3", Kind::Patch, "fixes/a.patch"),
+        ("a", Kind::Patch, "fixes/a.patch"),
         ("back", Kind::Revert, "revert HEAD"),
-        ("5", Kind::Revert, "revert v1.0"),
+        ("revert-v1.0", Kind::Revert, "revert v1.0"),
         ("6", Kind::Command, "make 'it work'"),
     ];
     assert_eq!(seen, expected);

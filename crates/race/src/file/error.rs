@@ -44,7 +44,7 @@ pub enum Problem {
     EmptyCheck,
     #[error("two checks are called '{name}'")]
     DuplicateCheck { name: String },
-    #[error("the report '{path}' does not lie in the project")]
+    #[error("the report '{path}' is not in the project")]
     Report { path: String },
 
     #[error("a metric has exactly one of 'regex' and 'json'")]
@@ -53,7 +53,7 @@ pub enum Problem {
     UnknownCheck { name: String, known: String },
     #[error("two metrics are called '{name}'")]
     DuplicateMetric { name: String },
-    #[error("the weight of '{name}' is not a number from 0 on")]
+    #[error("the weight of '{name}' must be a number of 0 or more")]
     Weight { name: String },
     #[error("'{name}' has two weights")]
     DuplicateWeight { name: String },

@@ -29,7 +29,7 @@ fn what_is_no_metric_is_refused_with_an_example() {
         ("speed:fast=x", "'fast' is no direction; use higher or lower"),
         ("=x", "'' cannot be the name of a metric: use letters, digits, '-', '_' and '.', beginning with a letter"),
         ("a b=x", "'a b' cannot be the name of a metric: use letters, digits, '-', '_' and '.', beginning with a letter"),
-        ("duration=x", "'duration' is measured anyway, so no other metric can be called so"),
+        ("duration=x", "'duration' is a built-in metric; choose another name"),
         ("a=$.", "'$.' is not a path: a name is missing after '.'"),
         ("a=$.b[", "'$.b[' is not a path: ']' is missing"),
         ("a=$.b[x]", "'$.b[x]' is not a path: 'x' is not a number; names are in quotes"),

@@ -24,7 +24,7 @@ impl DiskRules {
             return Some(format!("sandboxes take {}, and may take {limit}", Size(total)));
         }
         if let Some(least) = self.keep_free.filter(|l| free < l.0) {
-            return Some(format!("only {} are free, and {least} shall stay so", Size(free)));
+            return Some(format!("only {} are free, and {least} must stay free", Size(free)));
         }
         self.warn.filter(|w| total >= w.0).map(|warn| format!("sandboxes take {}, more than {warn}", Size(total)))
     }

@@ -63,7 +63,9 @@ impl ProjectNetwork {
 
 fn check_denied(deny: &[Rule]) -> Result<(), String> {
     match deny.iter().find(|rule| rule.http().is_some()) {
-        Some(rule) => Err(format!("network.deny: '{rule}' cannot be denied: a path can be written in many ways; deny the host")),
+        Some(rule) => {
+            Err(format!("network.deny: '{rule}' cannot be denied: the same path can be written in many ways; deny the host"))
+        }
         None => Ok(()),
     }
 }

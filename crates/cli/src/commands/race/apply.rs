@@ -1,5 +1,6 @@
 use crate::exit::ExitCode;
 
+use whatif_engine::ground::GroundError;
 use whatif_engine::races::{Claimed, Experiment, RaceError};
 use whatif_engine::{Engine, EngineError};
 use whatif_types::experiment::Verdict;
@@ -8,11 +9,12 @@ use whatif_types::explain::whole_message;
 use super::Which;
 use crate::commands::Outcome;
 use crate::commands::apply::{self, Ending};
+use crate::failure::Failure;
 use crate::output::{Output, Style, counted};
 
-/// Make an attempt real
+/// Apply an attempt to reality
 ///
-/// Goes through the same review and checks as every apply. When all of it is real, the sandboxes of the others are removed, except those that you have worked in since.
+/// Goes through the same review and checks as every apply. After a complete apply, the sandboxes of the others are removed, except those that you have worked in since.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(mut_arg("name", |arg| arg.value_name("ATTEMPT").required(true).help("The attempt; 'best' is the winner")))]
@@ -45,14 +47,19 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
         note(format!("'{name}' {doubt}; the other attempts stay"));
     }
     let takes_ignored = args.apply.takes_ignored();
-    let ending = apply::perform(engine, &args.apply.of(sandbox.name), output)?;
+    let ending = apply::perform(engine, &args.apply.of(sandbox.name), output).map_err(|failure| match failure {
+        Failure::Engine(EngineError::Ground(GroundError::Removed { .. } | GroundError::NoSuchSandbox { .. })) => {
+            engine.races.overtaken(experiment, number).into()
+        }
+        other => other,
+    })?;
     let Ending::Applied { is_whole, interrupted } = ending else {
         return Ok(if let Ending::Refused(code) = ending { code } else { ExitCode::SUCCESS });
     };
     let changes = experiment.records[number].outcome.as_ref().map(|outcome| &outcome.changes);
     if !takes_ignored && changes.is_some_and(|changes| changes.ignored > 0) {
         let again = format!("whatif race apply {} --ignored", experiment.details.plan.attempts[number].name);
-        note(format!("its checks ran with ignored files that were not taken: make them anew, or take them too: {again}"));
+        note(format!("its checks ran with ignored files that were not applied. Rebuild them, or apply them too: {again}"));
     }
     // What is real is real, whatever can be noted about it.
     let noted = if is_whole && doubt.is_none() && !args.keep {

@@ -7,7 +7,7 @@ use super::Which;
 use crate::commands::{Outcome, diff};
 use crate::output::Output;
 
-/// Show what an attempt changed, or what makes one of another
+/// Show what an attempt changed, or how two attempts differ
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(

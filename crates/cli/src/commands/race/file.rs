@@ -89,10 +89,11 @@ impl FromFile {
     fn trust_little(&mut self, path: &Path, caller: &Caller) -> Result<(), Failure> {
         let usual = caller.config.network.mode.clone().unwrap_or(NetChoice::Registries);
         if let Some(more) = self.net.iter().find(|choice| **choice != NetChoice::None && **choice != usual) {
-            let message = format!("{} wants the network '{more}', and nobody said that it may", path.display());
+            let message = format!("{} asks for the network '{more}', which you did not allow", path.display());
             return Err(Failure::usage(
+                "not_allowed",
                 message,
-                format!("if that is meant: --net {more}, or name the file: -f {}", path.display()),
+                format!("to allow it: --net {more}, or name the file: -f {}", path.display()),
             ));
         }
         self.limits = std::mem::take(&mut self.limits).at_most(&caller.config.limits);
@@ -158,14 +159,16 @@ fn plain(error: &std::io::Error) -> String {
 }
 
 fn parse_net(choice: &str) -> Result<NetChoice, Failure> {
-    choice.parse().map_err(|why: String| Failure::usage(why, "as with --net: none, registries, local, host, allow=RULE"))
+    choice
+        .parse()
+        .map_err(|why: String| Failure::usage("invalid_value", why, "as with --net: none, registries, local, host, allow=RULE"))
 }
 
 pub fn cannot_read(path: &str, why: &str) -> Failure {
-    Failure::usage(format!("cannot read '{}': {why}", path.escape_debug()), "name a file that is there")
+    Failure::usage("no_such_path", format!("cannot read '{}': {why}", path.escape_debug()), "name a file that is there")
 }
 
 fn in_file(path: &Path, error: impl Explain) -> Failure {
     let remedy = error.remedies().into_iter().next().unwrap_or_else(|| "see 'experiment.toml' in docs/race.md".into());
-    Failure::usage(format!("{}: {error}", path.display()), remedy)
+    Failure::usage("invalid_value", format!("{}: {error}", path.display()), remedy)
 }

@@ -10,7 +10,7 @@ use crate::race::{self, Shown};
 /// List races
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Those of all projects, not only of this one
+    /// Include all projects
     #[arg(long)]
     all: bool,
     /// Print names only

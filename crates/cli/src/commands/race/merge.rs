@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::{Output, visible_path};
 use crate::race::{self, Detail, Shown};
 
-/// Put parts of several attempts together into one more, and judge it like the others
+/// Combine parts of several attempts into one more attempt, and judge it like the others
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  whatif race merge fix rewrite --files 'fix=src/*' --files 'rewrite=docs/*'")]
 pub struct Args {
@@ -22,7 +22,7 @@ pub struct Args {
     /// Take only these paths of an attempt; of one that is not mentioned, everything
     #[arg(long, value_name = "ATTEMPT=GLOB")]
     files: Vec<String>,
-    /// What the new attempt is called
+    /// Name of the new attempt
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
@@ -64,7 +64,8 @@ impl Args {
         let mut parts: Vec<Part> =
             self.attempts.iter().map(|attempt| Part { attempt: attempt.clone(), files: Vec::new() }).collect();
         for text in &self.files {
-            let wrong = |hint: String| Failure::usage(format!("'{}' does not say whose", text.escape_debug()), hint);
+            let wrong =
+                |hint: String| Failure::usage("invalid_value", format!("'{}' does not say whose", text.escape_debug()), hint);
             let (attempt, pattern) = text.split_once('=').ok_or_else(|| wrong("write it as --files 'ATTEMPT=GLOB'".to_owned()))?;
             let part = parts.iter_mut().find(|part| part.attempt == attempt);
             let part = part.ok_or_else(|| wrong(format!("the attempts of this merge are {}", self.attempts.join(", "))))?;

@@ -28,7 +28,7 @@ pub struct Options {
     /// An attempt that applies a patch
     #[arg(long, value_name = "[NAME=]FILE")]
     patch: Vec<String>,
-    /// An attempt that takes a commit back, without committing
+    /// An attempt that reverts a commit, without committing
     #[arg(long, value_name = "[NAME=]COMMIT")]
     revert: Vec<String>,
     /// An attempt that gives this prompt to the command after --, for {prompt} or as its last argument
@@ -37,46 +37,46 @@ pub struct Options {
     /// One attempt for each value: {NAME} in the command after -- is replaced
     #[arg(long, value_name = "NAME=A,B,C")]
     matrix: Vec<String>,
-    /// So many attempts of the command after --
+    /// Number of attempts to run of the command after --
     #[arg(long, value_name = "NUMBER")]
     count: Option<u32>,
     /// A command that every attempt must pass
     #[arg(long, value_name = "[NAME=]CMD")]
     check: Vec<String>,
-    /// A command that it is better to pass
+    /// A command that improves an attempt's rank if it passes
     #[arg(long, value_name = "[NAME=]CMD")]
     optional_check: Vec<String>,
-    /// A number in what the checks print: a regular expression, or $.a.path in JSON
+    /// A number to read from the output of the checks, by a regular expression or a path in JSON ($.a.path)
     #[arg(long, value_name = "NAME[:higher]=REGEX|$.PATH")]
     metric: Vec<String>,
-    /// How much a metric counts; duration, cpu, memory, lines, files, bytes and tests can be weighed too
+    /// Weight of a metric in the ranking; also for duration, cpu, memory, lines, files, bytes and tests
     #[arg(long, value_name = "METRIC=NUMBER")]
     weight: Vec<String>,
-    /// Run the checks of each attempt so often
+    /// Number of times to run the checks of each attempt
     #[arg(long, value_name = "NUMBER")]
     repeats: Option<u32>,
-    /// Run this first, once; all attempts begin where it ends
+    /// Run this once at first; all attempts start from the result
     #[arg(long, value_name = "CMD")]
     setup: Option<String>,
-    /// Ask this command about attempts that are level: it reads JSON and prints a name
+    /// Let this command choose among equally ranked attempts: it reads JSON and prints a name
     #[arg(long, value_name = "CMD")]
     judge: Option<String>,
-    /// An attempt that changes such a path cannot win
+    /// Disqualify attempts that change a path that matches
     #[arg(long, value_name = "GLOB")]
     protect: Vec<String>,
-    /// So many attempts at a time; by default as many as there are processors
+    /// Number of attempts to run at the same time; by default the number of processors
     #[arg(long, short = 'j', value_name = "NUMBER")]
     jobs: Option<u32>,
-    /// Time for all of it (10m); what has not ended then is cancelled
+    /// Cancel what has not finished after this time (10m)
     #[arg(long, value_name = "TIME")]
     budget: Option<Span>,
-    /// End as soon as one passes
+    /// Stop as soon as one attempt passes
     #[arg(long)]
     first_success: bool,
-    /// Do not go on with the checks of an attempt that failed a required one
+    /// Skip the remaining checks of an attempt that failed a required one
     #[arg(long)]
     cancel_losers: bool,
-    /// Read it from here
+    /// Read the race from this file
     #[arg(long, short = 'f', value_name = "FILE")]
     file: Option<PathBuf>,
     /// A command that is an attempt, or what --matrix, --prompt and --count repeat
@@ -92,7 +92,7 @@ impl Options {
         if let Some(word) = self.scripts.iter().find(|script| SUBCOMMANDS.contains(&script.as_str())) {
             let message = format!("'{word}' after an option would be an attempt");
             let hint = format!("put the options after it: whatif race {word} …; to race such a command: --attempt NAME={word}");
-            return Err(Failure::usage(message, hint));
+            return Err(Failure::usage("missing_argument", message, hint));
         }
         let says_net = !self.sandbox.network.net.is_empty();
         let (mut plan, from_file) = match self.find_file(engine)? {
@@ -154,7 +154,13 @@ impl Options {
             plan.metrics.push(metric::parse(text).map_err(refused)?);
         }
         for text in &self.weight {
-            let wrong = || Failure::usage(format!("'{}' is no weight", text.escape_debug()), "write it as --weight duration=2");
+            let wrong = || {
+                Failure::usage(
+                    "invalid_value",
+                    format!("'{}' is no weight", text.escape_debug()),
+                    "write it as --weight duration=2",
+                )
+            };
             let (name, number) = text.split_once('=').ok_or_else(wrong)?;
             plan.weights.insert(name.to_owned(), number.trim().parse().map_err(|_| wrong())?);
         }
@@ -171,13 +177,24 @@ impl Options {
 
     fn wanted(&self, cwd: &Path) -> Result<Wanted, Failure> {
         let needs_name = |text: &String| {
-            let wrong = || Failure::usage(format!("'{}' has no name", text.escape_debug()), "write it as --attempt NAME=COMMAND");
+            let wrong = || {
+                Failure::usage(
+                    "invalid_value",
+                    format!("'{}' has no name", text.escape_debug()),
+                    "write it as --attempt NAME=COMMAND",
+                )
+            };
             let (name, rest) = text.split_once('=').ok_or_else(wrong)?;
             Ok::<_, Failure>((name.to_owned(), rest.to_owned()))
         };
         let values = |text: &String| {
-            let wrong =
-                || Failure::usage(format!("'{}' is no matrix", text.escape_debug()), "write it as --matrix VERSION=1.0,2.0");
+            let wrong = || {
+                Failure::usage(
+                    "invalid_value",
+                    format!("'{}' is no matrix", text.escape_debug()),
+                    "write it as --matrix VERSION=1.0,2.0",
+                )
+            };
             let (name, values) = text.split_once('=').ok_or_else(wrong)?;
             Ok::<_, Failure>((name.to_owned(), values.split(',').map(str::to_owned).collect::<Vec<_>>()))
         };
@@ -216,5 +233,5 @@ fn named(text: &str) -> (Option<String>, String) {
 fn refused(error: impl Explain) -> Failure {
     let message = error.wording().map_or_else(|| error.to_string(), |wording| spelled::sentence(&wording));
     let remedy = error.remedies().into_iter().next().unwrap_or_else(|| "see: whatif race --help".into());
-    Failure::usage(message, remedy)
+    Failure::usage("missing_argument", message, remedy)
 }

@@ -5,19 +5,19 @@ use super::{Variables, Which, watch};
 use crate::commands::Outcome;
 use crate::output::Output;
 
-/// Go on with a race that was interrupted
+/// Continue an interrupted race
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The race; by default the latest of this project
     name: Option<String>,
-    /// The same, as the other commands take it
+    /// The race; the same as NAME
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
     race: Option<String>,
     #[command(flatten)]
     variables: Variables,
 }
 
-/// Run attempts once more
+/// Run attempts again
 ///
 /// Their results so far are forgotten and their sandboxes removed; the others are compared with what they come to now.
 #[derive(Debug, clap::Args)]

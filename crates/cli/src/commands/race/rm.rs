@@ -15,10 +15,10 @@ pub struct Args {
     /// The races
     #[arg(value_name = "RACE", required_unless_present = "all")]
     names: Vec<String>,
-    /// All of them, of all projects
+    /// Remove all races of all projects
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Do not ask, even on a terminal
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }

@@ -12,7 +12,7 @@ use crate::race::{self, Detail, Shown};
 pub struct Args {
     /// The race; by default the latest of this project
     name: Option<String>,
-    /// The same, as the other commands take it
+    /// The race; the same as NAME
     #[arg(long, value_name = "NAME", conflicts_with = "name")]
     race: Option<String>,
 }

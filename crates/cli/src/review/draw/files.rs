@@ -99,6 +99,9 @@ fn sign(kind: ChangeKind) -> (&'static str, Tone) {
 }
 
 fn end_of_file(app: &App, change: usize, theme: Theme) -> Vec<Span<'static>> {
+    if app.subject.conflicts.contains_key(&app.subject.changes[change].path) {
+        return vec![span(theme, Tone::Bad, "conflict")];
+    }
     match app.counts.get(change) {
         Some(Count::Lines(added, deleted)) => {
             let part = |tone, sign, count: usize| (count > 0).then(|| span(theme, tone, format!("{sign}{count}")));

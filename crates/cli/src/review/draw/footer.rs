@@ -10,15 +10,16 @@ use crate::review::layout::Areas;
 use crate::review::theme::{Theme, Tone};
 use crate::review::wrap;
 
-const IN_FILES: [(&str, &str); 8] = [
+const IN_FILES: [(&str, &str); 9] = [
     ("a", "accept"),
     ("x", "reject"),
-    ("u", "take back"),
+    ("u", "clear"),
     ("A", "all safe"),
-    ("n", "next"),
+    ("w", "apply"),
     ("/", "search"),
     ("?", "help"),
     ("q", "quit"),
+    ("n", "next"),
 ];
 const IN_HUNKS: [(&str, &str); 7] =
     [("a", "accept hunk"), ("x", "reject hunk"), ("n p", "hunks"), ("Tab", "files"), ("/", "search"), ("?", "help"), ("q", "quit")];

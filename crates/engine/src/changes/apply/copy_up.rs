@@ -20,7 +20,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Timespec, Timestamps};
 use whatif_apply::{Change as Act, Expected, Operation, Plan, Source};
 use whatif_diff::{Found, Renamed, Through};
 use whatif_layers::state_dir::SandboxLock;
-use whatif_layers::{additions, copy, remove, survey};
+use whatif_layers::{additions, allotment, copy, remove, survey};
 use whatif_sys::absence::OrAbsent;
 use whatif_types::config::UserConfig;
 use whatif_types::mountinfo::aliases_of;
@@ -297,6 +297,10 @@ impl CopyUp<'_> {
                 continue;
             }
             let Some(from) = shown_at(found, path, carried) else { continue };
+            // What is made in a project can be moved into it.
+            if let (Some(place), Some(parent)) = (making.parent(), target.parent()) {
+                allotment::join_like(place, parent)?;
+            }
             copy::alone(&from, &making).map_err(|e| failed(e.source))?;
             fs::rename(&making, target).map_err(failed)?;
             self.has_copied = true;

@@ -190,7 +190,7 @@ impl Decider {
             Settled::Held
         } else if self.kept.contains(path) || self.ours.matches_literally(path) {
             Settled::OursByName
-        } else if self.ours.matches(path) {
+        } else if self.ours.matches(path) && !self.theirs.matches_literally(path) {
             Settled::Ours
         } else if self.theirs.matches(path) {
             Settled::Theirs

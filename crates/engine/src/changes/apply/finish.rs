@@ -177,7 +177,7 @@ impl Changes {
         let commit = Note::read(directory)?.and_then(|note| note.commit);
         Page::new(&about, told.collect(), commit).write(directory)?;
         if let Some(undone) = &about.undo_of {
-            self.mark_undone(undone, &about.id)?;
+            self.mark_undone(undone, &about)?;
         }
         // Before it is filed: an interruption here is made good, whereas a sandbox that is wrongly said to be real as a whole
         // would be removed by the next clean-up.
@@ -388,7 +388,8 @@ impl Changes {
         let mut sandbox = self.ground.refresh(sandbox)?;
         sandbox.details.changed_files = left;
         let settled = match (sandbox.status, left) {
-            (Status::Stopped, 0) => Status::Approved,
+            // It was taken all the same, by name or with --all.
+            (Status::Stopped | Status::Rejected, 0) => Status::Approved,
             (Status::Approved, 1..) => Status::Stopped,
             (status, _) => status,
         };

@@ -62,7 +62,7 @@ fn has_marks(plan: &Plan) -> bool {
 
 /// What whoever works in the sandbox has to know if it could not be mounted anew.
 pub(crate) fn unseen(looked: Result<(), EngineError>) -> Option<String> {
-    let sees = "sees directories that it renamed as empty ones until it is started anew";
+    let sees = "sees directories that it renamed as empty until it is restarted";
     match looked {
         Ok(()) => None,
         Err(EngineError::Lifecycle(LifecycleError::InUse { name, .. })) => Some(format!("something runs in {name}, which {sees}")),

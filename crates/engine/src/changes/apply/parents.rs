@@ -83,7 +83,7 @@ impl<'a> Planner<'a> {
         if self.scope.decider.keeps_reality(&change.path) {
             return self.keep_reality(change);
         }
-        let why = "reality deleted the directory, and whether the sandbox changed it is not known";
+        let why = IN_DOUBT;
         let (path, reality, sandbox) = (change.path.clone(), Side::Deleted, Side::Changed);
         self.planned.conflicts.push(Conflict { path, why, reality, sandbox, regions: Vec::new(), renamed: None });
         Ok(())
@@ -198,6 +198,8 @@ impl<'a> Planner<'a> {
 
 /// Whether the sandbox may have changed a directory itself that reality deleted: nobody knows which one it saw, and it is not there
 /// for what the sandbox changed in it.
+pub(crate) const IN_DOUBT: &str = "reality deleted the directory, and whether the sandbox changed it is not known";
+
 pub(crate) fn is_in_doubt(change: &Change, filled: &HashSet<&OsStr>) -> bool {
     let is_directory = change.after.as_ref().is_some_and(|after| after.node.kind == Kind::Directory);
     let is_gone = change.has_drifted() && change.reality.is_none() && change.before.is_none() && change.deletion.is_none();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::pattern::{Patterns, Scope};
 use whatif_diff::text::Content;
-use whatif_diff::{Blocked, Change, ChangeSet, DependencyTrees, Flag, Kind, Node, State};
+use whatif_diff::{Blocked, Change, ChangeSet, Flag, Kind, Node, State};
 use whatif_types::config::PolicyRules;
 
 use super::ApplyRequest;
@@ -105,15 +105,36 @@ struct Rules<'a> {
     deny: Patterns,
     ask: Patterns,
     hunks: Vec<(Patterns, &'a [usize])>,
-    units: HashMap<&'a Path, Unit>,
-    dependencies: &'a DependencyTrees,
+    set: &'a ChangeSet,
+    units: HashMap<Whole<'a>, Unit>,
+    /// Packages that are asked for by name.
+    packages: HashSet<usize>,
     /// Directories in whose place the sandbox's version is to come, whatever reality has in them.
     replaced: Vec<&'a Path>,
     /// Pipes, sockets and devices that the sandbox has and reality does not.
     special: Vec<&'a Node>,
 }
 
-/// What is to be said of a dependency tree as a whole.
+/// Changes that are of no use one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Whole<'a> {
+    /// By its root. It may hold many packages.
+    DependencyTree(&'a Path),
+    /// By its number in the change set.
+    Package(usize),
+}
+
+impl Whole<'_> {
+    /// Why something that needs no approval itself is left out with the rest.
+    fn why_left_out(self) -> Reason {
+        match self {
+            Self::DependencyTree(_) => Reason::DependencyTree,
+            Self::Package(_) => Reason::Package,
+        }
+    }
+}
+
+/// What is to be said of such changes as a whole.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     /// Something in it needs its own approval.
@@ -128,6 +149,7 @@ pub(super) fn select<'a>(
     review: &'a Review,
     policy: &PolicyRules,
     scope: Scope<'_>,
+    is_package_applied: &dyn Fn(&str) -> Result<bool, EngineError>,
 ) -> Result<Selection<'a>, EngineError> {
     let patterns = |list: &[String]| Patterns::new(list, scope).map_err(EngineError::from);
     let rules = |list: &[String]| Patterns::protecting(list, scope.as_rules()).map_err(EngineError::from);
@@ -143,8 +165,9 @@ pub(super) fn select<'a>(
             .iter()
             .map(|h| Ok((patterns(std::slice::from_ref(&h.path))?, h.numbers.as_slice())))
             .collect::<Result<_, EngineError>>()?,
+        set,
         units: HashMap::new(),
-        dependencies: &set.dependencies,
+        packages: packages_called(set, request, is_package_applied)?,
         replaced: replaced(set, &patterns(&request.theirs)?),
         special: set
             .changes
@@ -196,7 +219,7 @@ impl Rules<'_> {
             match self.verdict(change, path, with) {
                 Err(Reason::Outside) => with.outside = true,
                 Err(Reason::Ignored) => with.ignored = true,
-                Err(Reason::Risky | Reason::DependencyTree) => with.risky = true,
+                Err(Reason::Risky | Reason::DependencyTree | Reason::Package) => with.risky = true,
                 Err(Reason::Undecided | Reason::Lapsed | Reason::Rejected) => {
                     with.review = with != given;
                     break;
@@ -230,7 +253,8 @@ impl Rules<'_> {
         if let Some((_, numbers)) = self.hunks.iter().find(|(patterns, _)| patterns.names(path)) {
             return Ok(Some(numbers.to_vec()));
         }
-        let has_asked_for_some = !self.files.is_empty() || !self.hunks.is_empty();
+        // Also for a package of which an earlier apply took all: nothing else was asked for.
+        let has_asked_for_some = !self.files.is_empty() || !self.hunks.is_empty() || !self.request.packages.is_empty();
         if self.files.matches(path) {
             let is_named = self.files.names(path);
             if change.outside && !is_named && !given.outside {
@@ -239,6 +263,15 @@ impl Rules<'_> {
             // Who chooses what lies in a directory, or a pattern, has not approved another mode of the directory around it all.
             let is_top = change.flags.contains(&Flag::TopDirectory);
             return if is_top && !is_named && !given.risky { Err(Reason::Risky) } else { Ok(None) };
+        }
+        if let Some(package) = self.set.packages.around(path).filter(|package| self.packages.contains(package)) {
+            // Its name stands for its files, wherever they are. Who says it has not seen which of them are risky.
+            let is_risky = self.units.get(&Whole::Package(package)).is_some_and(|unit| unit.is_risky);
+            return match is_risky && !given.risky && !self.request.all {
+                true if self.is_risky(change) => Err(Reason::Risky),
+                true => Err(Reason::Package),
+                false => Ok(None),
+            };
         }
         if has_asked_for_some {
             return Err(Reason::NotChosen);
@@ -258,16 +291,19 @@ impl Rules<'_> {
             None => {}
         }
         let is_risky = self.is_risky(change);
-        let unit = self.dependencies.around(path).and_then(|root| self.units.get(root));
-        let unit = unit.copied().unwrap_or(Unit { is_risky, is_ignored: change.ignored && !is_risky });
+        // What is taken together: packages may lie in a dependency tree, and have programs elsewhere.
+        let wholes = self.wholes_around(path).filter_map(|whole| Some((whole, *self.units.get(&whole)?)));
+        let wholes: Vec<(Whole<'_>, Unit)> = wholes.collect();
+        let is_ignored = wholes.first().map_or(change.ignored && !is_risky, |(_, unit)| unit.is_ignored);
+        let risky_whole = wholes.iter().find(|(_, unit)| unit.is_risky).map(|(whole, _)| *whole);
         let has_no_approval = is_risky && !given.risky;
         // What the sandbox deleted in such a directory would keep it from being replaced.
         let goes_with_another = change.after.is_none() && self.replaced.iter().any(|directory| path.starts_with(directory));
-        if unit.is_ignored && !given.ignored && !goes_with_another {
+        if is_ignored && !given.ignored && !goes_with_another {
             return Err(if has_no_approval { Reason::Risky } else { Reason::Ignored });
         }
-        if unit.is_risky && !given.risky {
-            return Err(if has_no_approval { Reason::Risky } else { Reason::DependencyTree });
+        if (is_risky || risky_whole.is_some()) && !given.risky {
+            return Err(risky_whole.filter(|_| !has_no_approval).map_or(Reason::Risky, Whole::why_left_out));
         }
         Ok(None)
     }
@@ -285,15 +321,23 @@ impl Rules<'_> {
         is_asked_about || change.flags.iter().any(|f| f.needs_approval() && *f != Flag::Outside)
     }
 
-    /// Of each dependency tree by its root.
-    fn units_of<'s>(&self, set: &'s ChangeSet) -> HashMap<&'s Path, Unit> {
-        let mut units: HashMap<&Path, Unit> = HashMap::new();
+    /// What a path is taken or left with.
+    fn wholes_around(&self, path: &Path) -> impl Iterator<Item = Whole<'_>> {
+        wholes_around(self.set, path)
+    }
+
+    fn units_of<'s>(&self, set: &'s ChangeSet) -> HashMap<Whole<'s>, Unit> {
+        let mut units: HashMap<Whole<'_>, Unit> = HashMap::new();
         for change in &set.changes {
             let paths = [Some(change.path.as_path()), change.old_path()].into_iter().flatten();
-            for root in paths.filter_map(|path| set.dependencies.around(path)) {
-                let unit = units.entry(root).or_insert(Unit { is_risky: false, is_ignored: true });
+            for whole in paths.flat_map(|path| wholes_around(set, path)) {
+                let unit = units.entry(whole).or_insert(Unit { is_risky: false, is_ignored: !matches!(whole, Whole::Package(_)) });
                 unit.is_risky |= self.is_risky(change);
-                unit.is_ignored &= change.ignored;
+                // A package must not carry along what the project ignores.
+                match whole {
+                    Whole::Package(_) => unit.is_ignored |= change.ignored,
+                    _ => unit.is_ignored &= change.ignored,
+                }
             }
         }
         units
@@ -315,6 +359,29 @@ impl Rules<'_> {
     }
 }
 
+fn wholes_around<'s>(set: &'s ChangeSet, path: &Path) -> impl Iterator<Item = Whole<'s>> {
+    let tree = set.dependencies.around(path).map(Whole::DependencyTree);
+    tree.into_iter().chain(set.packages.around(path).map(Whole::Package))
+}
+
+/// The groups that the request names; a name that means none is a mistake, unless an earlier apply took all of it.
+fn packages_called(
+    set: &ChangeSet,
+    request: &ApplyRequest,
+    is_applied: &dyn Fn(&str) -> Result<bool, EngineError>,
+) -> Result<HashSet<usize>, EngineError> {
+    let mut called = HashSet::new();
+    for word in &request.packages {
+        let groups = set.packages.groups().iter().enumerate().filter(|(_, group)| group.is_called(word));
+        called.extend(groups.map(|(number, _)| number));
+        if !set.packages.groups().iter().any(|group| group.is_called(word)) && !is_applied(word)? {
+            let known = set.packages.groups().iter().flat_map(|group| group.packages.iter().map(|p| p.name.clone())).collect();
+            return Err(ChangesError::NoSuchPackage { name: word.clone(), known }.into());
+        }
+    }
+    Ok(called)
+}
+
 fn replaced<'a>(set: &'a ChangeSet, theirs: &Patterns) -> Vec<&'a Path> {
     let is_directory = |state: &State| state.node.kind == Kind::Directory;
     let is_replaced =
@@ -325,10 +392,17 @@ fn replaced<'a>(set: &'a ChangeSet, theirs: &Patterns) -> Vec<&'a Path> {
 /// A pattern that fits nothing is a mistake, not an empty wish: of those that choose, something would be missing, of those that
 /// protect, something may be taken that was not to be. To protect what the sandbox did not change is no mistake; and a wildcard that
 /// protects is a rule for whatever may come.
-pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Path], scope: Scope<'_>) -> Result<(), EngineError> {
+///
+/// What `is_applied` says to be real already was asked for before, and is done.
+pub(super) fn check_that_all_mean_something(
+    request: &ApplyRequest,
+    paths: &[&Path],
+    scope: Scope<'_>,
+    is_applied: &dyn Fn(&str) -> Result<bool, EngineError>,
+) -> Result<(), EngineError> {
     for pattern in &request.files {
         let patterns = Patterns::new(std::slice::from_ref(pattern), scope)?;
-        if !paths.iter().any(|path| patterns.matches(path)) {
+        if !paths.iter().any(|path| patterns.matches(path)) && !is_applied(pattern)? {
             return Err(unknown(request, pattern));
         }
     }
@@ -339,6 +413,14 @@ pub(super) fn check_that_all_mean_something(request: &ApplyRequest, paths: &[&Pa
         if !is_about_something && !paths.iter().any(|path| patterns.matches(path)) {
             return Err(unknown(request, pattern));
         }
+    }
+    // A name decides over a wildcard; two of a kind contradict each other.
+    let (ours, theirs) = (Patterns::new(&request.ours, scope)?, Patterns::new(&request.theirs, scope)?);
+    let is_settled_twice = |path: &&&Path| {
+        ours.matches(path) && theirs.matches(path) && ours.matches_literally(path) == theirs.matches_literally(path)
+    };
+    if let Some(path) = paths.iter().find(is_settled_twice) {
+        return Err(ChangesError::SettledTwice { path: path.to_path_buf() }.into());
     }
     for pattern in request.ours.iter().chain(&request.theirs).filter(|_| !paths.is_empty()) {
         let patterns = Patterns::new(std::slice::from_ref(pattern), scope)?;

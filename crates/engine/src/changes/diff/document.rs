@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use whatif_diff::granted::{self, Attribute};
+use whatif_diff::noise::is_package_cache;
 use whatif_diff::text::Content;
-use whatif_diff::{Base, Blocked, Change, ChangeKind, Flag, Kind, State, Unreadable, acl, shown_path};
+use whatif_diff::{Base, Blocked, Change, ChangeKind, Flag, Kind, PackageGroup, Packages, State, Unreadable, acl, shown_path};
 use whatif_types::Status;
 use whatif_types::text::Text;
 
@@ -23,6 +24,10 @@ pub struct Document {
     pub stats: Stats,
     pub changes: Vec<Told>,
     pub collapsed: Vec<Collapsed>,
+    /// What package managers installed and removed. The changes say which of them they belong to.
+    pub packages: Vec<PackageGroup>,
+    /// What package managers downloaded, which is not listed.
+    pub package_caches: Caches,
     #[serde(with = "whatif_types::text::paths")]
     pub unreadable: Vec<PathBuf>,
     /// The cause for each of them.
@@ -71,6 +76,13 @@ pub struct Collapsed {
     pub bytes: u64,
 }
 
+/// Files in caches outside the project.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Caches {
+    pub files: u64,
+    pub bytes: u64,
+}
+
 /// One change.
 #[derive(Debug, Serialize)]
 pub struct Told {
@@ -101,6 +113,8 @@ pub struct Told {
     pub hard_link: Option<Text>,
     /// Where the sandbox has what it took away from here, if that is not a rename.
     pub moved_to: Option<Text>,
+    /// The number, from zero, of what it belongs to among `packages`.
+    pub package: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hunks: Option<Vec<ToldHunk>>,
 }
@@ -121,15 +135,18 @@ pub struct ToldHunk {
     pub before_lines: usize,
     pub after_start: usize,
     pub after_lines: usize,
-    pub lines: Vec<(char, Text)>,
+    /// Only if they are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<(char, Text)>>,
 }
 
 impl Diff {
     /// For programs. `wanted` chooses among the changes; the digest is over all of them.
     #[must_use]
-    pub fn document(&self, wanted: impl Fn(&Change) -> bool, with_hunks: bool) -> Document {
+    pub fn document(&self, wanted: impl Fn(&Change) -> bool, with_lines: bool) -> Document {
         let project = &self.sandbox.project;
-        let changes: Vec<Told> = self.set.changes.iter().filter(|c| wanted(c)).map(|c| told(c, project, with_hunks)).collect();
+        let changes: Vec<Told> =
+            self.set.changes.iter().filter(|c| wanted(c)).map(|c| told(c, project, with_lines, &self.set.packages)).collect();
         let mut stats = Stats { bytes: self.set.bytes, ..Stats::default() };
         for (change, told) in self.set.changes.iter().filter(|c| wanted(c)).zip(&changes) {
             stats.count(change, told);
@@ -161,9 +178,29 @@ impl Diff {
                 .iter()
                 .map(|c| Collapsed { path: text(&c.path), files: c.files, deleted: c.deleted, bytes: c.bytes })
                 .collect(),
+            packages: self.set.packages.groups().to_vec(),
+            package_caches: self.package_caches(),
             unreadable: self.set.unreadable.iter().map(|u| u.path.clone()).collect(),
             unreadable_because: self.set.unreadable.iter().map(Unreadable::why).collect(),
         }
+    }
+}
+
+impl Diff {
+    /// Whether a change is a download of a package manager, which nobody wants to read the names of. What must not be overlooked
+    /// never is.
+    #[must_use]
+    pub fn is_in_package_cache(&self, change: &Change) -> bool {
+        change.outside && !change.needs_approval() && is_package_cache(&change.path)
+    }
+
+    fn package_caches(&self) -> Caches {
+        let mut caches = Caches::default();
+        for change in self.set.changes.iter().filter(|c| !c.is_directory() && self.is_in_package_cache(c)) {
+            caches.files += 1;
+            caches.bytes += change.after.as_ref().map_or(0, |after| after.node.size);
+        }
+        caches
     }
 }
 
@@ -186,16 +223,14 @@ impl Stats {
     }
 }
 
-fn told(change: &Change, project: &Path, with_hunks: bool) -> Told {
+fn told(change: &Change, project: &Path, with_lines: bool, packages: &Packages) -> Told {
     let text = |path: &Path| Text::from(shown_path(path, project));
     let content = change.content();
     let (counts, hunks) = match &content {
         Content::Text { before, after } => {
-            let hunks = with_hunks.then(|| {
-                let hunks = whatif_patch::hunks(before, after, CONTEXT_LINES);
-                hunks.into_iter().enumerate().map(|(index, hunk)| told_hunk(index + 1, hunk)).collect()
-            });
-            (Some(whatif_patch::counts(before, after)), hunks)
+            let hunks = whatif_patch::hunks(before, after, CONTEXT_LINES);
+            let hunks = hunks.into_iter().enumerate().map(|(index, hunk)| told_hunk(index + 1, hunk, with_lines)).collect();
+            (Some(whatif_patch::counts(before, after)), Some(hunks))
         }
         _ => (None, None),
     };
@@ -228,6 +263,7 @@ fn told(change: &Change, project: &Path, with_hunks: bool) -> Told {
         attributes: granted::attributes(change).ok().map(|all| all.iter().map(told_attribute).collect()),
         hard_link: change.linked.as_ref().map(|linked| text(linked.path())),
         moved_to: change.moved_to.first().map(|to| text(to)),
+        package: packages.around(&change.path),
         hunks,
     }
 }
@@ -242,21 +278,23 @@ fn told_attribute(attribute: &Attribute) -> ToldAttribute {
     ToldAttribute { name: Text::from(&attribute.name), old: value(&attribute.before), new: value(&attribute.after) }
 }
 
-fn told_hunk(number: usize, hunk: whatif_patch::Hunk) -> ToldHunk {
-    let lines = hunk.lines.iter().map(|line| {
-        let sign = match line.kind {
-            whatif_patch::LineKind::Context => ' ',
-            whatif_patch::LineKind::Added => '+',
-            whatif_patch::LineKind::Removed => '-',
-        };
-        (sign, Text::from(OsStr::from_bytes(&line.text)))
-    });
+fn told_hunk(number: usize, hunk: whatif_patch::Hunk, with_lines: bool) -> ToldHunk {
+    let lines = || {
+        hunk.lines.iter().map(|line| {
+            let sign = match line.kind {
+                whatif_patch::LineKind::Context => ' ',
+                whatif_patch::LineKind::Added => '+',
+                whatif_patch::LineKind::Removed => '-',
+            };
+            (sign, Text::from(OsStr::from_bytes(&line.text)))
+        })
+    };
     ToldHunk {
         number,
         before_start: hunk.before_start,
         before_lines: hunk.before_lines,
         after_start: hunk.after_start,
         after_lines: hunk.after_lines,
-        lines: lines.collect(),
+        lines: with_lines.then(|| lines().collect()),
     }
 }

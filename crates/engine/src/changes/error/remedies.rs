@@ -19,6 +19,9 @@ impl ChangesError {
                 let name = Value::or_unsaid(sandbox.as_deref());
                 vec![remedy!["list what it changed: ", Call::ChangedPaths { name }]]
             }
+            Self::NoSuchPackage { .. } => {
+                vec!["name a package, or a package manager for all of its packages: apt, pip, npm, cargo".into()]
+            }
             Self::NoHunks { .. } => vec![remedy!["take it as a whole with ", Choice::Files(Value::Unsaid)]],
             Self::NoSuchHunk { path, sandbox, .. } => {
                 let (name, path) = (Value::or_unsaid(sandbox.as_deref()), Text::from(path));
@@ -50,6 +53,13 @@ impl ChangesError {
             Self::NoSuchApply { .. } | Self::AmbiguousApply { .. } | Self::NothingToUndo { .. } => {
                 vec![remedy![Mention(Call::History), " lists the applies; an undo is undone by its id"]]
             }
+            Self::SettledTwice { .. } => vec![remedy![
+                "nothing was written. For each path give one of them: ",
+                Choice::Theirs(Value::Blank),
+                " (the sandbox's) or ",
+                Choice::Ours(Value::Blank),
+                " (reality's)"
+            ]],
             Self::Undone { by, .. } => vec![remedy!["to apply it again, undo the undo: ", Call::undo(by)]],
             Self::ChangedSince { id, changed } => {
                 let mut remedies = vec![remedy![

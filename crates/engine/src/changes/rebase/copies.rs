@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::base::NewBase;
 use whatif_diff::{Bases, Node, State};
+use whatif_layers::allotment::beside_head;
 use whatif_layers::copy::{self, Depth, Refresh, Stale};
 use whatif_layers::remove;
 use whatif_overlay::Format;
@@ -50,7 +51,7 @@ impl Changes {
                 let note = |plan: &[u8]| intent::note_copy(directory, *number, plan);
                 let held = databases_of(&with_journals, tree, &copy)?;
                 let outdated = Outdated { tree, copy: &copy, depth, excluded: &excluded, held: &held };
-                held_back.extend(refresh(outdated, &mut bases, &directory.join(STAGING), note)?);
+                held_back.extend(refresh(outdated, &mut bases, &beside_head(directory)?.join(STAGING), note)?);
                 intent::forget(directory)?;
             }
         }

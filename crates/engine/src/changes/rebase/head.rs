@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_diff::base::NewBase;
 use whatif_diff::{Change, Kind, State, content};
+use whatif_layers::allotment::beside_head;
 use whatif_layers::copy;
 use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::Sandbox;
@@ -49,7 +50,7 @@ impl Head<'_> {
         following: &[&Change],
     ) -> Result<(), EngineError> {
         let place = self.place(change, &after.at)?;
-        let temporary = intent::new_version(self.directory);
+        let temporary = intent::new_version(self.directory)?;
         let failed = |e| EngineError::io("rewrite", &change.path, e);
         if after.node.kind == Kind::Directory {
             if !absence::is_dir(&place).map_err(failed)? {
@@ -146,7 +147,7 @@ impl Head<'_> {
     /// Makes a directory that looks like one in a layer. It hides that one, so it gets its place only when it looks like it: should the
     /// rebase be cut short, nothing else has the attributes that the sandbox gave it.
     fn make_directory(&self, place: &Path, like: &Path) -> Result<(), EngineError> {
-        let temporary = self.directory.join("rebase.directory");
+        let temporary = beside_head(self.directory)?.join("rebase.directory");
         let failed = |e| EngineError::io("create", place, e);
         let metadata = fs::symlink_metadata(like).map_err(|e| EngineError::io("examine", like, e))?;
         // Of a rebase that was cut short.

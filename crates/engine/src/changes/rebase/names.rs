@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use whatif_diff::{Change, Kind, Linked, Node, State, content};
+use whatif_layers::allotment::beside_head;
 use whatif_overlay::Format;
 
 use super::head::{Head, New};
@@ -44,7 +45,7 @@ impl Head<'_> {
     /// Gives these names to the version of their file that was put in its place.
     pub(super) fn follow(&mut self, place: &Path, looks: &Looks, following: &[&Change]) -> Result<(), EngineError> {
         for (change, was) in following.iter().filter_map(|c| Some((*c, c.after.as_ref()?))) {
-            let temporary = self.directory.join("rebase.name");
+            let temporary = beside_head(self.directory)?.join("rebase.name");
             let failed = |e| EngineError::io("rewrite", &change.path, e);
             link_or_copy(self, place, &temporary, looks).map_err(failed)?;
             self.put(&temporary, &self.place(change, &was.at)?).map_err(failed)?;

@@ -104,7 +104,11 @@ impl GroundError {
             Self::Limits(_) => {
                 vec![remedy![Mention(Call::Doctor), " says which limits this machine can enforce, and by what"]]
             }
+            Self::OtherRights { .. } => {
+                vec!["use it in a container with the options that it was made with, or apply its changes there".into()]
+            }
             Self::Nested { .. } => vec!["leave it first; whatever you run here is sandboxed already".into()],
+            Self::KeyInUse { .. } => vec!["wait for it and try again, or use another key".into()],
             Self::NoCurrentDirectory { .. } => vec!["go to a directory that exists and try again".into()],
             Self::NoRoom { .. } => {
                 vec![remedy![Mention(Call::CollectPreview), " shows what could go, and ", Mention(Call::DiskUsage), " where it is"]]
@@ -141,7 +145,7 @@ fn of_incomplete(owner: &Owner, intact: &[String]) -> Vec<Remedy> {
     remedies
         .extend(intact.first().map(|snapshot| remedy![format!("{snapshot} is intact; go on from there: "), Call::fork(snapshot)]));
     remedies.push(match owner {
-        Owner::Sandbox(name) => remedy!["to give up what is left: ", Call::remove(name)],
+        Owner::Sandbox(name) => remedy!["to discard what is left: ", Call::remove(name)],
         Owner::Snapshot(name) => remedy!["to give it up: ", Call::RemoveSnapshot { label: name.into() }],
         Owner::Template(name) => remedy!["to give it up: ", Call::RemoveTemplate { name: name.into() }],
     });

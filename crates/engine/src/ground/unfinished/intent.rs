@@ -3,7 +3,7 @@
 //! again.
 //!
 //! ```text
-//! rebase.new    the version, until it is moved to its place
+//! rebase.new    the version, until it is moved to its place; in work/ if the head is a project
 //! rebase.looks  instead of it: the attributes that a directory is getting, until it is written down what it starts from
 //! rebase.base/  what the sandbox starts from once that is done; `copied-<tree>` in it: what a copied tree will be made from
 //! ```
@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use whatif_diff::base::{self, NewBase};
 use whatif_diff::{Bases, Node, State};
+use whatif_layers::allotment::beside_head;
 use whatif_layers::state_dir::SandboxLock;
-use whatif_layers::{copy, durable, remove};
+use whatif_layers::{PathError, copy, durable, remove};
 use whatif_overlay::Format;
 use whatif_sys::absence::{self, OrAbsent};
 use whatif_types::{Sandbox, copied, text};
@@ -31,8 +32,8 @@ use crate::trees::tree_of;
 use crate::{EngineError, private_file};
 
 /// In a sandbox's directory.
-pub(crate) fn new_version(directory: &Path) -> PathBuf {
-    directory.join("rebase.new")
+pub(crate) fn new_version(directory: &Path) -> Result<PathBuf, PathError> {
+    Ok(beside_head(directory)?.join("rebase.new"))
 }
 
 fn intended(directory: &Path) -> PathBuf {
@@ -57,7 +58,8 @@ pub(crate) struct Looking {
 /// Written when the version is made, before it is put in its place.
 pub(crate) fn note(directory: &Path, base: NewBase) -> io::Result<()> {
     fs::remove_file(new_looks(directory)).or_absent()?;
-    durable::names_in(directory).map_err(|e| e.source)?;
+    let beside = beside_head(directory).map_err(|e| e.source)?;
+    durable::names_in(&beside).and_then(|()| durable::names_in(directory)).map_err(|e| e.source)?;
     intend(directory, base)
 }
 
@@ -130,7 +132,7 @@ impl Ground {
             }
             return keep(&directory);
         }
-        let version = new_version(&directory);
+        let version = new_version(&directory)?;
         match absence::exists(&version).map_err(|e| EngineError::io("examine", &version, e))? {
             true => forget(&directory),
             false => keep(&directory),

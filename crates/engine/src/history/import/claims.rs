@@ -59,7 +59,7 @@ pub struct ClaimedPosition {
 impl Claims {
     pub(crate) fn of(manifest: &Manifest) -> Result<Self, EngineError> {
         serde_json::from_value(manifest.about.clone())
-            .map_err(|e| HistoryError::BadArchive { why: format!("what it says about itself is not understood ({e})") }.into())
+            .map_err(|e| HistoryError::BadArchive { why: format!("its manifest is not understood ({e})") }.into())
     }
 
     /// What was hidden where it comes from: what can be hidden here, and what cannot because `--mask` never writes it so, or

@@ -63,7 +63,7 @@ impl Ground {
                 continue;
             }
             if !is_plain(tree) {
-                return refuse(format!("it names places that are no absolute paths ({shown})"));
+                return refuse(format!("it names places that are not absolute paths ({shown})"));
             }
             if details.trees[..number].contains(tree) {
                 return refuse(format!("it names the place {shown} twice"));
@@ -78,7 +78,7 @@ impl Ground {
             }
             // Not here now, as a mount may not be. It waits for that, if it may ever be one.
             if self.unreal.iter().chain(&self.hidden).any(|place| tree.starts_with(place)) {
-                return refuse(format!("it holds files of {shown}, which no sandbox has"));
+                return refuse(format!("it holds files of {shown}, which sandboxes here do not have"));
             }
         }
         Ok(())

@@ -105,7 +105,7 @@ impl Explain for FileError {
 
     fn remedies(&self) -> Vec<Remedy> {
         match self.problem {
-            FileProblem::Changed => vec!["read it again; somebody else changed it".into()],
+            FileProblem::Changed => vec!["read it again: another process changed it".into()],
             FileProblem::LayersChanged | FileProblem::Busy => vec!["try again in a moment".into()],
             FileProblem::CrossesMounts => vec!["copy it and delete the original".into()],
             _ => Vec::new(),

@@ -22,9 +22,11 @@ pub enum Recut {
 impl fmt::Display for Recut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone { tree } => write!(f, "it has changes in {}, which is not mounted or not there any more", tree.display()),
+            Self::Gone { tree } => {
+                write!(f, "it has changes in {}, which is no longer mounted or no longer exists", tree.display())
+            }
             Self::Split { tree } => write!(f, "it has changes in {}, and mounts beneath that came or went", tree.display()),
-            Self::Covered { place } => write!(f, "what is at {} by now would hide what it changed there", place.display()),
+            Self::Covered { place } => write!(f, "what is now at {} would hide its changes there", place.display()),
             Self::Going { tree } => write!(f, "{} was unmounted meanwhile", tree.display()),
         }
     }

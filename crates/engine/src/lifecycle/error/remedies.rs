@@ -35,14 +35,15 @@ impl LifecycleError {
                 remedy!["leave it out: ", Choice::Mask(error.path.as_path().into())],
                 "or start in a directory that you can read, or with another backend: only copies need to read all of it".into(),
             ],
+            Self::Device(error) => error.remedies(),
             Self::Launch(error) => error.remedies(),
             Self::Boot { errno, .. } => of_boot(*errno),
             Self::Backend { backend: Backend::Fuse, .. } => vec![
-                "it needs fuse-overlayfs and a /dev/fuse that is open to you ('ls -l /dev/fuse')".into(),
+                "it needs fuse-overlayfs and a /dev/fuse that you can open ('ls -l /dev/fuse')".into(),
                 remedy![
                     "or leave out ",
                     Choice::Backend(Value::Unsaid),
-                    ": whatif takes one that works; ",
+                    ": whatif then chooses one that works; ",
                     Mention(Call::Doctor),
                     " tests each of them"
                 ],
@@ -63,7 +64,7 @@ impl LifecycleError {
                 shortage.into_iter().chain([nothing_lost]).collect()
             }
             Self::Helper { source } => of_io(source),
-            Self::InUse { .. } => vec![remedy!["let it end first, or have it ended: ", Choice::Live("stop".into())]],
+            Self::InUse { .. } => vec![remedy!["wait until it ends, or stop it: ", Choice::Live("stop".into())]],
             Self::StillRunning { name } => vec![remedy!["stop it first: ", Call::stop(name)]],
             Self::Expired { name } => vec![
                 remedy!["its changes are kept: look at them (", Call::diff(name), "), keep them (", Call::apply(name), ")"],
@@ -86,13 +87,13 @@ impl LifecycleError {
             Self::NothingToAttachTo { .. } => {
                 vec![remedy!["commands started with ", Mention(Call::ExecDetached), " can be attached to"]]
             }
-            Self::BeyondOutput { end, .. } => vec![remedy!["choose one up to that: ", Choice::From(end.to_string().into())]],
+            Self::BeyondOutput { end, .. } => vec![remedy!["choose an offset up to that: ", Choice::From(end.to_string().into())]],
             Self::RanBut { name, .. } => {
-                vec![remedy!["the next command settles it; ", Mention(Call::show(name)), " tells what is there then"]]
+                vec![remedy!["the next command repairs the record; ", Mention(Call::show(name)), " tells what is there then"]]
             }
             Self::WorkGone { name, .. } => vec![
                 "reality is untouched; if it was moved or deleted by mistake, put it back or restore it from a backup".into(),
-                remedy!["to give up what is left: ", Call::remove(name)],
+                remedy!["to discard what is left: ", Call::remove(name)],
             ],
             Self::WouldReplace { .. } => vec![remedy![
                 "nothing was written. Choose another name, or replace what is there, which cannot be undone: ",
@@ -123,7 +124,7 @@ fn of_command(failed: &Failed) -> Remedy {
         Reason::NotFound => remedy!["is it installed? For a shell's own words and pipes: ", Call::RunScript],
         // A program is executed whether or not the disk is full; a terminal is what can be missing.
         Reason::CannotExecute if failed.errno == Errno::NOSPC.raw_os_error() => {
-            "no terminal is left: end programs in the sandbox that have opened many, or run it without one: … < /dev/null | cat"
+            "no pseudo-terminal is left: end programs in the sandbox that opened many, or run it without one: … < /dev/null | cat"
                 .into()
         }
         Reason::CannotExecute => "is it executable, and for this machine? Try 'ls -l' and 'file' on it inside".into(),

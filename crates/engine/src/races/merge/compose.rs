@@ -143,7 +143,7 @@ impl<'a> Whole<'a> {
             let Some((_, over)) = above.filter(|(_, over)| over.by != owned.by) else { continue };
             let clash = Clash {
                 path: shown(path, project),
-                why: "one took the directory away, the other changed something in it",
+                why: "one removed the directory, the other changed something in it",
                 regions: Vec::new(),
             };
             let name = |by: Option<&str>| by.unwrap_or("the set-up").to_owned();
@@ -182,11 +182,11 @@ fn both(path: &Path, one: &Operation, other: &Operation) -> Result<Act, Disagree
             let (ours, theirs) = bytes(a).zip(bytes(b)).ok_or_else(|| disagree("it is not a file in both"))?;
             let same_mode = attributes.mode == others.mode;
             let attributes = if same_mode { Some(attributes.clone()) } else { mode_of(path, attributes, others) };
-            let attributes = attributes.ok_or_else(|| disagree("each gave it another mode"))?;
+            let attributes = attributes.ok_or_else(|| disagree("each set a different mode"))?;
             if ours == theirs {
                 return Ok(Act::Put { source: a.clone(), attributes });
             }
-            let base = content::read(path).or_absent().map_err(|_| disagree("what they started from cannot be read"))?;
+            let base = content::read(path).or_absent().map_err(|_| disagree("what both started from cannot be read"))?;
             let base = base.unwrap_or_default();
             if [&base, &ours, &theirs].iter().any(|text| text.contains(&0)) {
                 return Err(disagree("it is not text"));
@@ -197,7 +197,7 @@ fn both(path: &Path, one: &Operation, other: &Operation) -> Result<Act, Disagree
             }
         }
         (Act::Remove, _) | (_, Act::Remove) => Err(disagree("one removed it, the other changed it")),
-        _ => Err(disagree("each changed it in another way")),
+        _ => Err(disagree("each changed it differently")),
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn nothing_is_lost_with_a_directory_that_another_one_removed() {
         let gone: &[Operation] = &[remove("d"), remove("d/x")];
-        let why = "one took the directory away, the other changed something in it";
+        let why = "one removed the directory, the other changed something in it";
         let parts: &[(Option<&str>, &[Operation])] = &[(Some("a"), &[put("d/y", "new")]), (Some("b"), gone)];
         assert_eq!(composed("below", parts).unwrap_err(), format!("b/a: {why}"));
         let parts: &[(Option<&str>, &[Operation])] = &[(Some("b"), gone), (Some("a"), &[put("d/y", "new")])];

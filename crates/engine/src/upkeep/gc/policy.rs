@@ -2,13 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Serialize;
-use whatif_types::config::{Ending, GcRules, Size};
-use whatif_types::sandbox::StopReason;
-use whatif_types::{LayerId, Sandbox, Span, Status};
+use serde::{Deserialize, Serialize};
+use whatif_types::config::{GcRules, Size};
+use whatif_types::{LayerId, Sandbox, Span};
 
-use crate::ground::label::KEEP;
 use crate::ground::lineage::LayerUse;
+use crate::ground::retention::{ending, may_be_empty, may_go};
 use crate::owner::Owner;
 
 /// A sandbox and what the rules ask about it.
@@ -17,12 +16,16 @@ pub(super) struct Candidate {
     pub sandbox: Sandbox,
     /// Somebody asked for snapshots of it.
     pub has_snapshots: bool,
+    /// It was looked at, and nothing in it was changed.
+    pub is_empty: bool,
+    /// Its time is up, and it was to be removed then.
+    pub is_over: bool,
     /// What its own directory takes.
     pub bytes: u64,
 }
 
 /// A sandbox that goes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedSandbox {
     pub name: String,
     /// What that frees, in the order in which they go.
@@ -45,7 +48,8 @@ pub(super) fn choose<'a>(rules: &GcRules, stock: &Stock<'a>) -> Vec<(&'a Candida
     eligible.sort_by_key(|c| (c.sandbox.updated_at, c.sandbox.created_at));
     let mut chosen = Chosen::none_of(stock);
     for candidate in &eligible {
-        if let Some(reason) = settled(rules, candidate, stock.now).or_else(|| unused(rules, candidate, stock.now)) {
+        let of = [over, settled, unused, empty].into_iter();
+        if let Some(reason) = of.filter_map(|rule| rule(rules, candidate, stock.now)).next() {
             chosen.add(candidate, reason);
         }
     }
@@ -64,11 +68,6 @@ pub(super) fn choose<'a>(rules: &GcRules, stock: &Stock<'a>) -> Vec<(&'a Candida
     chosen.goes
 }
 
-fn may_go(sandbox: &Sandbox) -> bool {
-    let is_down = !matches!(sandbox.status, Status::Active | Status::Creating | Status::Deleted);
-    is_down && !sandbox.details.transient && !sandbox.details.labels.contains_key(KEEP)
-}
-
 fn settled(rules: &GcRules, candidate: &Candidate, now: u64) -> Option<String> {
     let ending = ending(&candidate.sandbox).filter(|e| rules.remove.contains(e) && !candidate.has_snapshots)?;
     is_older(&candidate.sandbox, rules.keep, now)
@@ -80,13 +79,16 @@ fn unused(rules: &GcRules, candidate: &Candidate, now: u64) -> Option<String> {
     Some(format!("it was not used for {}; {most} is the most", age(&candidate.sandbox, now)))
 }
 
-fn ending(sandbox: &Sandbox) -> Option<Ending> {
-    match (sandbox.status, sandbox.details.stop_reason) {
-        (Status::Approved, _) => Some(Ending::Approved),
-        (Status::Rejected, _) => Some(Ending::Rejected),
-        (Status::Stopped, Some(StopReason::Expired)) => Some(Ending::Expired),
-        _ => None,
-    }
+/// Whoever gave it its time wanted that.
+fn over(_: &GcRules, candidate: &Candidate, _: u64) -> Option<String> {
+    candidate.is_over.then(|| "its time was up, and it was to be removed then".to_owned())
+}
+
+/// Nobody would miss anything of it.
+fn empty(rules: &GcRules, candidate: &Candidate, now: u64) -> Option<String> {
+    let most = rules.unused.0.filter(|most| is_older(&candidate.sandbox, *most, now))?;
+    let is_empty = may_be_empty(&candidate.sandbox) && candidate.is_empty && !candidate.has_snapshots;
+    is_empty.then(|| format!("it holds no changes, and was not used for {}; {most} is the most", age(&candidate.sandbox, now)))
 }
 
 /// A time in the future (the clock was set back) is no age at all.

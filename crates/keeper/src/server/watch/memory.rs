@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::nameless;
 use super::sockets::Census;
 use super::system_v;
+use crate::server::numbering;
 use crate::server::processes::unless_gone;
 
 /// Faster than this no memory is filled.
@@ -105,15 +106,21 @@ impl Memory {
     }
 }
 
-fn processes() -> io::Result<Vec<PathBuf>> {
-    let mut processes = Vec::new();
-    for entry in fs::read_dir("/proc")? {
-        let entry = entry?;
-        if entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()).is_some_and(|pid| pid != 1) {
-            processes.push(entry.path());
-        }
+/// What all processes have in memory, and files there. What processes share counts once where that is known.
+pub(super) fn in_processes_and_files() -> io::Result<u64> {
+    let mut total = in_files();
+    for process in processes()? {
+        let part = match share(&process)? {
+            Some(part) => Some(part),
+            None => resident(&process)?,
+        };
+        total += part.map_or(0, |part| part.own);
     }
-    Ok(processes)
+    Ok(total + nameless::measure()?.in_memory)
+}
+
+fn processes() -> io::Result<Vec<PathBuf>> {
+    Ok(numbering::all()?.into_iter().map(|process| process.path).collect())
 }
 
 /// What a process has in memory, but for what can be read again from a disk. (What is locked cannot.)
@@ -155,7 +162,7 @@ fn told_by_any<T>(process: &Path, tell: impl Fn(&Path) -> io::Result<Option<T>>)
 }
 
 /// A line `Name:   123 kB`, in bytes.
-fn kib(text: &str, name: &str) -> Option<u64> {
+pub(super) fn kib(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|l| l.strip_prefix(name))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use whatif_sys::open_files::compare_tables;
 
+use crate::server::numbering;
 use crate::server::processes::unless_gone;
 
 const TMPFS: u64 = 0x0102_1994;
@@ -26,8 +27,8 @@ pub(super) struct Nameless {
 pub(super) fn measure() -> io::Result<Nameless> {
     let mut counted = HashSet::new();
     let mut found = Nameless::default();
-    for process in numbers(Path::new("/proc"))?.iter().filter(|p| !p.ends_with("1")) {
-        for table in tables(process)? {
+    for process in numbering::all()? {
+        for table in tables(&process.path)? {
             for descriptor in numbers(&table)? {
                 // Closed meanwhile, or behind what does not let us look: a file of ours without a name does.
                 let Ok(metadata) = fs::metadata(&descriptor) else { continue };
@@ -63,6 +64,11 @@ fn tables(process: &Path) -> io::Result<Vec<PathBuf>> {
     for thread in numbers(&threads)? {
         let Some(id) = number(thread.file_name()) else { continue };
         let mut is_told = true;
+        if numbering::is_anothers() {
+            // The kernel does not know the threads by these numbers here.
+            tables.push(thread.join("fd"));
+            continue;
+        }
         let place = known.binary_search_by(|other| {
             compare_tables(*other, id).unwrap_or_else(|_| {
                 is_told = false;

@@ -3,10 +3,11 @@
 //! Measuring a head means walking it. What tells cheaply whether that is worth while is the free room of the file system: as
 //! long as it did not fall by what the sandbox may still write, the sandbox did not write it.
 
+use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::fs::fstatvfs;
+use rustix::fs::{Dir, Mode, OFlags, fstatvfs, openat};
 use whatif_types::LimitHit;
 use whatif_types::boot::{KeeperLimits, Room};
 
@@ -23,6 +24,10 @@ const LONG: Duration = Duration::from_millis(10);
 /// Left for the host where nothing else is said, and at most this part of what was free.
 const RESERVE: Taken = Taken { bytes: 64 << 20, files: 4096 };
 const RESERVE_PART: u64 = 4;
+
+/// Whoever is refused something has less than this left, as a rule.
+const LITTLE: Taken = Taken { bytes: 128 << 10, files: 1 };
+const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Cleaning up takes a little, too.
 const GRAIN: Taken = Taken { bytes: 1 << 20, files: 64 };
@@ -62,6 +67,12 @@ impl Falls {
     }
 }
 
+/// What a head has of the file system.
+struct Allotment {
+    taken: u64,
+    left: Taken,
+}
+
 /// The result of a walk.
 #[derive(Clone, Copy)]
 struct Measured {
@@ -83,7 +94,7 @@ impl RoomWatch {
             fallen: Falls::default(),
             allowed: Taken::default(),
         };
-        if watch.room.is_limited() {
+        if watch.room.is_watched() {
             watch.measure();
         }
         watch
@@ -145,13 +156,36 @@ impl RoomWatch {
     pub(super) fn layers_changed(&mut self, bytes: u64, files: u64) {
         self.room.frozen_bytes = bytes;
         self.room.frozen_files = files;
-        if self.room.is_limited() {
+        if self.room.is_watched() {
             self.measure();
         }
     }
 
     pub(super) fn known_bytes(&self) -> Option<u64> {
-        self.last.map(|m| m.taken.bytes)
+        let allotted = || self.allotment().map(|a| a.taken + self.room.frozen_bytes);
+        self.last.map(|m| m.taken.bytes).or_else(allotted)
+    }
+
+    /// The limit that keeps anything more from being written, where the file system itself holds to it.
+    pub(super) fn refuses(&self) -> Option<LimitHit> {
+        let left = self.allotment()?.left;
+        let is_hit = |limit: Option<u64>, left: u64, little: u64| limit.is_some() && left < little;
+        match (is_hit(self.room.bytes, left.bytes, LITTLE.bytes), is_hit(self.room.files, left.files, LITTLE.files)) {
+            (true, _) => Some(LimitHit::Disk),
+            (_, true) => Some(LimitHit::Inodes),
+            _ => None,
+        }
+    }
+
+    /// As the file system tells it of a directory that belongs to a project.
+    fn allotment(&self) -> Option<Allotment> {
+        let directory = self.head.directory.as_ref().filter(|_| self.room.is_exact)?;
+        let head = openat(directory, "head", FLAGS, Mode::empty()).ok()?;
+        let is_tree = |name: &CStr| name.to_bytes().iter().all(u8::is_ascii_digit);
+        let first = Dir::read_from(&head).ok()?.filter_map(Result::ok).find(|entry| is_tree(entry.file_name()))?;
+        let found = fstatvfs(openat(&head, first.file_name(), FLAGS, Mode::empty()).ok()?).ok()?;
+        let taken = found.f_blocks.saturating_sub(found.f_bfree).saturating_mul(found.f_frsize);
+        Some(Allotment { taken, left: Taken { bytes: found.f_bavail.saturating_mul(found.f_frsize), files: found.f_favail } })
     }
 
     /// So much room is gone that the sandbox may have taken all it may; or it is long ago that somebody looked.
@@ -212,7 +246,8 @@ impl RoomWatch {
 
     fn free(&self) -> Taken {
         // Who cannot ask is told that there is nothing, and ends what runs.
-        fstatvfs(&self.head.near).map_or(Taken::default(), |s| {
+        // Of a directory that belongs to a project, a file system tells what that has.
+        fstatvfs(self.head.directory.as_ref().unwrap_or(&self.head.near)).map_or(Taken::default(), |s| {
             // A file system that makes room for files as they come (btrfs) says that it has none at all.
             let files = if s.f_files == 0 { u64::MAX } else { s.f_favail };
             Taken { bytes: s.f_bavail * s.f_frsize, files }

@@ -1,9 +1,12 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use whatif_types::{LayerId, SandboxId};
+use whatif_types::config::{Ending, Unused};
+use whatif_types::sandbox::StopReason;
+use whatif_types::{LayerId, SandboxId, Status};
 
 use super::*;
+use crate::ground::retention::goes_at;
 
 const DAY: u64 = 86_400_000;
 const NOW: u64 = 1000 * DAY;
@@ -29,7 +32,7 @@ fn candidate(name: &str, status: Status, days: u64, bytes: u64) -> Candidate {
         node: None,
         details: serde_json::from_value(details).unwrap(),
     };
-    Candidate { sandbox, has_snapshots: false, bytes }
+    Candidate { sandbox, has_snapshots: false, is_empty: false, is_over: false, bytes }
 }
 
 fn layer(number: u8, bytes: u64, needed_by: &[Owner]) -> LayerUse {
@@ -137,4 +140,43 @@ fn a_layer_goes_with_the_last_one_who_needs_it() {
     let all = [candidate("a", Status::Stopped, 2, 1), candidate("b", Status::Stopped, 1, 2)];
     let rules = only(GcRules { max_total: Some(Size(0)), ..GcRules::default() });
     assert_eq!(chosen(&rules, &all, &layers), [("a".to_owned(), 11), ("b".to_owned(), 102)]);
+}
+
+#[test]
+fn what_holds_nothing_goes_after_a_fortnight_and_what_holds_changes_stays() {
+    let empty = |name: &str, days: u64| {
+        let mut empty = candidate(name, Status::Stopped, days, 1);
+        empty.sandbox.details.changed_files = 0;
+        empty.is_empty = true;
+        empty
+    };
+    let mut snapshots = empty("snapshots", 90);
+    snapshots.has_snapshots = true;
+    // What its record says was not found so.
+    let looked_at = Candidate { is_empty: false, ..empty("looked-at", 90) };
+    let all = [empty("old", 14), empty("new", 13), candidate("work", Status::Stopped, 900, 1), snapshots, looked_at];
+    assert_eq!(names(&only(GcRules::default()), &all), ["old"]);
+    let never = GcRules { unused: Unused(None), ..only(GcRules::default()) };
+    assert_eq!(names(&never, &all), Vec::<String>::new());
+    assert_eq!(goes_at(&GcRules::default(), &all[1].sandbox, None), Some(NOW + DAY));
+    assert_eq!(goes_at(&GcRules::default(), &all[2].sandbox, None), None);
+    assert_eq!(goes_at(&GcRules { auto: false, ..GcRules::default() }, &all[1].sandbox, None), None);
+}
+
+#[test]
+fn what_was_to_go_with_its_time_goes_with_its_changes() {
+    for status in [Status::Stopped, Status::Approved, Status::Rejected] {
+        let mut over = candidate("over", status, 0, 1);
+        assert_eq!(names(&only(GcRules::default()), std::slice::from_ref(&over)), Vec::<String>::new());
+        over.is_over = true;
+        assert_eq!(names(&only(GcRules::default()), std::slice::from_ref(&over)), ["over"]);
+    }
+    let running = Candidate { is_over: true, ..candidate("running", Status::Active, 0, 1) };
+    assert_eq!(names(&only(GcRules::default()), std::slice::from_ref(&running)), Vec::<String>::new());
+    // It is known beforehand, and nothing else takes longer because of it.
+    assert_eq!(goes_at(&GcRules::default(), &running.sandbox, Some(NOW + 7)), Some(NOW + 7));
+    let rejected = candidate("rejected", Status::Rejected, 0, 1);
+    assert_eq!(goes_at(&GcRules::default(), &rejected.sandbox, Some(NOW + 7)), Some(NOW + 7));
+    assert_eq!(goes_at(&GcRules::default(), &rejected.sandbox, Some(NOW + 30 * DAY)), Some(NOW + 7 * DAY));
+    assert_eq!(goes_at(&GcRules { auto: false, ..GcRules::default() }, &rejected.sandbox, Some(NOW + 7)), Some(NOW + 7));
 }

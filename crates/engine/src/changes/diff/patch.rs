@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use whatif_engine::{Change, ChangeKind, Kind, State, Unreadable};
+use whatif_diff::{Change, ChangeKind, Kind, State, Unreadable};
 use whatif_patch::Side;
 
-use super::{Implied, looks};
+use super::Implied;
+use super::granted_words as words;
 
 /// A patch holds both sides of one file in memory, and spells them out there. Longer ones have no lines to show either.
 const LONGEST: u64 = 32 << 20;
@@ -27,7 +28,7 @@ pub struct LeftOut {
 }
 
 /// Writes all changes in the project that a patch can express, and returns those it cannot.
-pub fn write(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Result<LeftOut> {
+pub fn write_patch(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Result<LeftOut> {
     let mut left_out = LeftOut::default();
     let implied = Implied::by(changes);
     for change in changes {
@@ -71,8 +72,8 @@ pub fn write(out: &mut dyn Write, changes: &[&Change], project: &Path) -> io::Re
 fn unsaid(change: &Change) -> Vec<String> {
     let is_executable = |s: &Option<State>| s.as_ref().is_some_and(|s| s.node.mode & 0o100 != 0);
     let is_said = change.shown_kind() == Kind::File && is_executable(&change.before) != is_executable(&change.after);
-    let mode = looks::mode(change).filter(|_| !is_said);
-    mode.into_iter().chain(looks::owner(change)).chain(looks::attributes(change)).collect()
+    let mode = words::mode(change).filter(|_| !is_said);
+    mode.into_iter().chain(words::owner(change)).chain(words::attributes(change)).collect()
 }
 
 /// Git's mode and the bytes of a file or link; directories have neither.

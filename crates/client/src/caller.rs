@@ -4,9 +4,10 @@ use std::env;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use whatif_engine::caller::LOST;
 use whatif_engine::config_file::ConfigError;
 use whatif_engine::ground::GroundError;
-use whatif_engine::{Caller, EngineError, config_file};
+use whatif_engine::{Caller, EngineError, StatePlace, config_file};
 use whatif_sys::absence::{MeansAbsent, OrAbsent};
 use whatif_types::Principal;
 use whatif_types::config::UserConfig;
@@ -16,7 +17,11 @@ use crate::user_names;
 pub fn from_process() -> Result<Caller, EngineError> {
     let uid = rustix::process::geteuid().as_raw();
     let home = home(uid)?;
-    let cwd = env::current_dir().map_err(|source| GroundError::NoCurrentDirectory { source })?;
+    // Commands that are about no directory need none.
+    let cwd = match env::current_dir() {
+        Err(error) if error.means_absent() => lost_directory(),
+        other => other.map_err(|source| GroundError::NoCurrentDirectory { source })?,
+    };
     let config = config(&home)?;
     Ok(Caller {
         principal: principal(uid),
@@ -29,6 +34,11 @@ pub fn from_process() -> Result<Caller, EngineError> {
         cwd,
         config,
     })
+}
+
+/// What the kernel calls a directory that was deleted: no path leads there.
+fn lost_directory() -> PathBuf {
+    std::fs::read_link("/proc/self/cwd").unwrap_or_else(|_| PathBuf::from(format!("/{LOST}")))
 }
 
 /// A job of cron and a container have no `$USER`.
@@ -59,14 +69,38 @@ fn home_from_passwd(uid: u32) -> Result<Option<PathBuf>, EngineError> {
     Ok(line.and_then(|line| line.split(':').nth(5)).map(PathBuf::from))
 }
 
+/// Why there is no place for sandboxes.
+#[derive(Debug)]
+pub enum NoPlace {
+    /// From another directory it would be another one, and the sandboxes of this one would seem to be gone.
+    Relative {
+        named: PathBuf,
+        meant: PathBuf,
+    },
+    Engine(EngineError),
+}
+
+impl From<EngineError> for NoPlace {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
 /// Where sandboxes of this caller are kept.
-pub fn state_dir(caller: &Caller) -> Result<PathBuf, EngineError> {
-    let chosen = path_in("WHATIF_HOME")
-        .map(|p| caller.cwd.join(p))
-        .or_else(|| path_in("XDG_STATE_HOME").map(|p| p.join("whatif")))
-        .unwrap_or_else(
-            || if caller.is_root() { PathBuf::from("/var/lib/whatif") } else { caller.home.join(".local/state/whatif") },
-        );
+pub fn state_place(caller: &Caller) -> Result<StatePlace, NoPlace> {
+    if let Some(named) = env::var_os("WHATIF_HOME").filter(|home| !home.is_empty()).map(PathBuf::from) {
+        if !named.is_absolute() {
+            return Err(NoPlace::Relative { meant: caller.cwd.join(&named), named });
+        }
+        return Ok(StatePlace::given(real(named)?));
+    }
+    let usual = path_in("XDG_STATE_HOME").map(|p| p.join("whatif")).unwrap_or_else(|| {
+        if caller.is_root() { PathBuf::from("/var/lib/whatif") } else { caller.home.join(".local/state/whatif") }
+    });
+    Ok(StatePlace::usual(real(usual)?, &caller.home)?)
+}
+
+fn real(chosen: PathBuf) -> Result<PathBuf, EngineError> {
     // The directory may not exist yet; what exists of its path is made real. What is closed to us is told when it is used.
     for existing in chosen.ancestors() {
         match (std::fs::canonicalize(existing), chosen.strip_prefix(existing)) {
@@ -89,7 +123,7 @@ fn config(home: &Path) -> Result<UserConfig, EngineError> {
     }
 }
 
-/// An absolute path in a variable; empty and relative ones count as unset, as the XDG rules say (ours may be relative).
+/// An absolute path in a variable; empty and relative ones count as unset, as the XDG rules say.
 fn path_in(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute() || (variable == "WHATIF_HOME" && !p.as_os_str().is_empty()))
+    env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute())
 }

@@ -1,0 +1,114 @@
+//! Whether a connection to our port comes from inside a sandbox.
+//!
+//! A sandbox has a network of its own, so nothing inside reaches the loopback of this machine, with two exceptions that its user
+//! asked for: the network of the host, and a port of it (`--reach`). Neither is meant to lead here: whoever is inside must not
+//! approve its own changes, even if it got hold of a token. So the process that has the other end of a connection must be one of our
+//! own PID namespace, and not the supervisor of a sandbox's network.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use whatif_types::SandboxId;
+
+/// Of our own namespaces.
+const OWN_PIDS: &str = "/proc/self/ns/pid";
+
+/// What is known of the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Socket {
+    uid: u32,
+    inode: u64,
+}
+
+/// Whether a connection from there to us may be served. What cannot be told is refused, unless another user has it: what we may not
+/// look at runs in no sandbox of ours.
+pub fn is_outside(from: SocketAddr, to: SocketAddr) -> io::Result<bool> {
+    let Some(socket) = socket_of(from, to)? else { return Ok(false) };
+    let we = rustix::process::geteuid().as_raw();
+    if we != 0 && socket.uid != we {
+        return Ok(true);
+    }
+    let own = fs::read_link(OWN_PIDS)?;
+    let wanted = format!("socket:[{}]", socket.inode);
+    // A client has most likely been started just now.
+    let mut pids: Vec<u32> = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable_by(|one, other| other.cmp(one));
+    // A process that has ended, or that is closed to us, does not have it as far as anybody can tell.
+    Ok(pids
+        .iter()
+        .map(|pid| PathBuf::from(format!("/proc/{pid}")))
+        .any(|process| is_outer(&process, &own) && has(&process, &wanted)))
+}
+
+fn is_outer(process: &Path, own: &Path) -> bool {
+    fs::read_link(process.join("ns/pid")).is_ok_and(|namespace| namespace == own) && !is_supervisor(process)
+}
+
+/// It relays what programs inside send.
+fn is_supervisor(process: &Path) -> bool {
+    let line = fs::read(process.join("cmdline")).unwrap_or_default();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    // Its program may have any name.
+    let is_id = |word: &[u8]| std::str::from_utf8(word).is_ok_and(|word| SandboxId::parse(word).is_some());
+    matches!(words.as_slice(), [_, b"supervisor", id, ..] if is_id(id))
+}
+
+fn has(process: &Path, wanted: &str) -> bool {
+    let Ok(descriptors) = fs::read_dir(process.join("fd")) else { return false };
+    descriptors.filter_map(Result::ok).any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == wanted))
+}
+
+/// The socket of the other end, which is on this machine.
+fn socket_of(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Socket>> {
+    let table = if from.is_ipv4() { "/proc/self/net/tcp" } else { "/proc/self/net/tcp6" };
+    let (from, to) = (spelled(from), spelled(to));
+    Ok(fs::read_to_string(table)?.lines().find_map(|line| row(line, &from, &to)))
+}
+
+/// A line says: number, local address, remote address, state, queues, timer, retransmits, uid, timeout, inode …
+fn row(line: &str, local: &str, remote: &str) -> Option<Socket> {
+    let mut fields = line.split_whitespace().skip(1);
+    if fields.next()? != local || fields.next()? != remote {
+        return None;
+    }
+    let (uid, inode) = (fields.nth(4)?.parse().ok()?, fields.nth(1)?.parse().ok()?);
+    Some(Socket { uid, inode })
+}
+
+/// As the kernel prints it: words of 32 bits in the order of the processor, and the port.
+fn spelled(address: SocketAddr) -> String {
+    let words: Vec<[u8; 4]> = match address.ip() {
+        IpAddr::V4(ip) => vec![ip.octets()],
+        IpAddr::V6(ip) => ip.octets().chunks_exact(4).map(|word| [word[0], word[1], word[2], word[3]]).collect(),
+    };
+    let words: String = words.iter().map(|word| format!("{:08X}", u32::from_ne_bytes(*word))).collect();
+    format!("{words}:{:04X}", address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_connection_is_found() {
+        let line = "   3: 0100007F:1E25 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0000000000000000 20 4 30 10 -1";
+        let (local, remote) = (spelled("127.0.0.1:7717".parse().unwrap()), spelled("127.0.0.1:50000".parse().unwrap()));
+        assert_eq!(row(line, &local, &remote), Some(Socket { uid: 1000, inode: 4711 }));
+        assert_eq!(row(line, &remote, &local), None);
+        assert_eq!(spelled("[::1]:80".parse().unwrap()), "00000000000000000000000001000000:0050");
+    }
+
+    #[test]
+    fn a_process_outside_is_told_from_nobody() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (to, from) = (listener.local_addr().unwrap(), client.local_addr().unwrap());
+        assert!(is_outside(from, to).unwrap());
+        // Nobody has such a connection.
+        assert!(!is_outside("127.0.0.1:1".parse().unwrap(), to).unwrap());
+    }
+}

@@ -1,0 +1,263 @@
+//! Listens, takes connections within limits, and ends gracefully.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, oneshot, watch};
+use tower_service::Service;
+use whatif_types::Principal;
+
+use crate::access::Way;
+use crate::app::Shared;
+use crate::problem::{Problem, in_our_form};
+use crate::start::Failure;
+use crate::{peer, routes};
+
+/// A client that says nothing for so long is not waited for: neither for the rest of its headers, nor for its next request.
+const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+const LONGEST_HEADERS: usize = 64 << 10;
+const MOST_HEADERS: usize = 64;
+/// Connections at once.
+const CONNECTIONS: usize = 512;
+/// What is being worked on when the daemon ends gets so long.
+const LAST_MOMENT: Duration = Duration::from_secs(5);
+/// Waits for a client that takes nothing.
+const UNTAKEN: Duration = Duration::from_secs(60);
+/// Requests in the engine, commands that are waited for, and a few more.
+const THREADS: usize = 640;
+const STOPS: [Signal; 2] = [Signal::TERM, Signal::INT];
+
+/// Where we are reached.
+#[derive(Debug)]
+pub struct Listening {
+    tcp: TcpListener,
+    address: SocketAddr,
+    unix: Option<(UnixListener, PathBuf)>,
+}
+
+impl Listening {
+    pub fn on(address: SocketAddr, socket: Option<&Path>) -> Result<Self, Failure> {
+        let failed = |source| Failure::Listen { on: address.to_string(), source };
+        let tcp = TcpListener::bind(address).map_err(failed)?;
+        tcp.set_nonblocking(true).map_err(failed)?;
+        let address = tcp.local_addr().map_err(failed)?;
+        let unix = socket.map(|path| {
+            let failed = |source| Failure::Listen { on: path.display().to_string(), source };
+            bind_unix(path).map(|listener| (listener, path.to_owned())).map_err(failed)
+        });
+        Ok(Self { tcp, address, unix: unix.transpose()? })
+    }
+
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    #[must_use]
+    pub fn socket(&self) -> Option<&Path> {
+        self.unix.as_ref().map(|(_, path)| path.as_path())
+    }
+}
+
+/// For its owner alone. What a daemon that was killed left there is replaced; what another one listens on is not.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() && found.uid() == rustix::process::geteuid().as_raw() => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+            std::fs::remove_file(path)?;
+        }
+        Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Until a signal ends it. One thread serves; the engine works on others.
+pub fn run(listening: Listening, app: Shared) -> io::Result<()> {
+    // Before there are other threads.
+    let signals = whatif_sys::signals::as_descriptor(&STOPS.map(Signal::as_raw))?;
+    let ended = told_by(signals)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(THREADS).build()?;
+    let socket = listening.socket().map(Path::to_owned);
+    let served = runtime.block_on(serve(listening, app, ended));
+    if let Some(socket) = socket {
+        let _ = std::fs::remove_file(socket);
+    }
+    // Whoever waits for a command does not keep us: the command goes on, and can be asked for again.
+    runtime.shutdown_timeout(Duration::ZERO);
+    served
+}
+
+/// Tells when one of the signals has come.
+fn told_by(signals: OwnedFd) -> io::Result<oneshot::Receiver<()>> {
+    let (tell, told) = oneshot::channel();
+    let wait = move || {
+        while let Ok(0) | Err(Errno::INTR) = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None) {}
+        let _ = tell.send(());
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
+    Ok(told)
+}
+
+async fn serve(listening: Listening, app: Shared, mut ended: oneshot::Receiver<()>) -> io::Result<()> {
+    let tcp = tokio::net::TcpListener::from_std(listening.tcp)?;
+    let unix = listening.unix.map(|(listener, _)| tokio::net::UnixListener::from_std(listener)).transpose()?;
+    let (stopping, stopped) = watch::channel(());
+    let server = Server {
+        router: routes::all(app.clone()),
+        app,
+        address: listening.address,
+        room: Arc::new(Semaphore::new(CONNECTIONS)),
+        stopped,
+    };
+    loop {
+        let unix_arrival = async {
+            match &unix {
+                Some(listener) => listener.accept().await.map(|(stream, _)| stream),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = &mut ended => break,
+            arrival = tcp.accept() => match arrival {
+                Ok((stream, from)) => server.take_tcp(stream, from).await,
+                Err(error) => server.rest(&error).await,
+            },
+            arrival = unix_arrival => match arrival {
+                Ok(stream) => server.take_unix(stream).await,
+                Err(error) => server.rest(&error).await,
+            },
+        }
+    }
+    drop((tcp, unix));
+    let _ = stopping.send(());
+    let deadline = Instant::now() + LAST_MOMENT;
+    while server.room.available_permits() < CONNECTIONS && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+struct Server {
+    router: Router,
+    app: Shared,
+    address: SocketAddr,
+    room: Arc<Semaphore>,
+    stopped: watch::Receiver<()>,
+}
+
+impl Server {
+    /// The machine is short of something; it is tried again in a moment.
+    async fn rest(&self, error: &io::Error) {
+        crate::start::note(format_args!("cannot take a connection: {error}"));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    async fn take_tcp(&self, stream: tokio::net::TcpStream, from: SocketAddr) {
+        let _ = stream.set_nodelay(true);
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNTAKEN.as_millis() as u32);
+        let to = self.address;
+        // Known before the first request is answered.
+        let is_outside = tokio::task::spawn_blocking(move || peer::is_outside(from, to).unwrap_or(false));
+        self.take(stream, Origin::Tcp(is_outside)).await;
+    }
+
+    async fn take_unix(&self, stream: tokio::net::UnixStream) {
+        let we = rustix::process::geteuid().as_raw();
+        let is_ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == we)
+            && std::fs::File::open("/proc/self/fdinfo")
+                .and_then(|descriptors| whatif_sys::peer::is_in_namespace(&stream, descriptors))
+                .unwrap_or(false);
+        if is_ours {
+            self.take(stream, Origin::Socket(Principal::User { uid: we, name: None })).await;
+        }
+    }
+
+    async fn take(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, origin: Origin) {
+        let Ok(room) = self.room.clone().acquire_owned().await else { return };
+        let (router, app, mut stopped) = (self.router.clone(), self.app.clone(), self.stopped.clone());
+        tokio::spawn(async move {
+            let way = match origin {
+                Origin::Socket(principal) => Some(Way::Socket(principal)),
+                Origin::Tcp(is_outside) => is_outside.await.unwrap_or(false).then_some(Way::Tcp),
+            };
+            let service = service_fn(move |request| {
+                let (router, app, way) = (router.clone(), app.clone(), way.clone());
+                async move { Ok::<_, Infallible>(answer(router, app, way, request).await) }
+            });
+            let mut builder = http1::Builder::new();
+            builder
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADERS_WITHIN)
+                .max_buf_size(LONGEST_HEADERS)
+                .max_headers(MOST_HEADERS);
+            let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+            tokio::select! {
+                _ = connection.as_mut() => {}
+                _ = stopped.changed() => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            }
+            drop(room);
+        });
+    }
+}
+
+/// What is known of a connection.
+enum Origin {
+    /// Whether its other end is outside of all sandboxes.
+    Tcp(tokio::task::JoinHandle<bool>),
+    Socket(Principal),
+}
+
+async fn answer(mut router: Router, app: Shared, way: Option<Way>, request: Request<Incoming>) -> Response<Body> {
+    let began = Instant::now();
+    let checked = match &way {
+        Some(way) => app.access.check(&request, way),
+        None => Err(Problem::new(StatusCode::FORBIDDEN, "inside_sandbox", "this daemon serves no process in a sandbox")),
+    };
+    let mut response = match checked {
+        Ok(principal) => {
+            let mut request = request.map(Body::new);
+            if let Some(principal) = principal {
+                request.extensions_mut().insert(principal);
+            }
+            // A router is always ready.
+            match router.call(request).await {
+                Ok(response) => in_our_form(response),
+                Err(never) => match never {},
+            }
+        }
+        Err(problem) => problem.into_response(),
+    };
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    app.metrics.answered(response.status(), began.elapsed());
+    response
+}
