@@ -14,9 +14,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    apply, attach, completions, cp, diff, doctor, du, exec, export, fork, gc, history, import, kill, logs, ls, man, net, new, pool,
-    port, ps, race, rebase, reject, review, rm, rollback, run, serve, shell, show, snapshot, snapshots, squash, start, stats,
-    status, stop, template, undo,
+    apply, attach, audit, completions, cp, diff, doctor, du, events, exec, export, fork, gc, history, import, kill, logs, ls, man,
+    net, new, pool, port, ps, race, rebase, reject, review, rm, rollback, run, serve, shell, show, snapshot, snapshots, squash,
+    start, stats, status, stop, template, undo,
 };
 use crate::output::printable;
 
@@ -84,6 +84,14 @@ pub enum Command {
     Undo(undo::Args),
     /// List applies, newest first
     History(history::Args),
+    /// Show what happened to sandboxes, oldest first
+    ///
+    /// Includes what other terminals and the daemon did. The latest 50,000 events are kept.
+    Events(events::Args),
+    /// Show who applied, undid, reviewed, rejected and removed what
+    ///
+    /// Each entry contains the hash of the one before it, so that 'whatif audit --verify' finds entries that were changed.
+    Audit(audit::Args),
     /// Show what changed in reality since a sandbox was created
     Status(status::Args),
     /// Save the sandbox's current state under a name

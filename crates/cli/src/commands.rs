@@ -2,11 +2,13 @@
 
 pub mod apply;
 pub mod attach;
+pub mod audit;
 pub mod completions;
 pub mod cp;
 pub mod diff;
 pub mod doctor;
 pub mod du;
+pub mod events;
 pub mod exec;
 pub mod export;
 pub mod fork;
@@ -92,6 +94,8 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Apply(args) => with_engine(output, |engine| apply::execute(engine, &args, output)),
         Command::Undo(args) => with_engine(output, |engine| undo::execute(engine, &args, output)),
         Command::History(args) => with_engine(output, |engine| history::execute(engine, &args, output)),
+        Command::Events(args) => with_engine(output, |engine| events::execute(engine, &args, output)),
+        Command::Audit(args) => with_engine(output, |engine| audit::execute(engine, &args, output)),
         Command::Status(args) => with_engine(output, |engine| status::execute(engine, &args, output)),
         Command::Snapshot(args) => with_engine(output, |engine| snapshot::execute(engine, &args, output)),
         Command::Snapshots(args) => with_engine(output, |engine| snapshots::execute(engine, &args, output)),

@@ -193,6 +193,11 @@ pub fn lost_output() {
     LOST_OUTPUT.store(true, Ordering::Relaxed);
 }
 
+/// Whether nobody reads what is printed.
+pub fn has_lost_output() -> bool {
+    LOST_OUTPUT.load(Ordering::Relaxed)
+}
+
 /// Of help and the like, which is all there was to do.
 pub fn lost_help() {
     complain("whatif: not all output could be written");

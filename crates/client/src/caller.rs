@@ -25,6 +25,7 @@ pub fn from_process() -> Result<Caller, EngineError> {
     let config = config(&home)?;
     Ok(Caller {
         principal: principal(uid),
+        via: "cli",
         uid,
         gid: rustix::process::getegid().as_raw(),
         runtime_dir: path_in("XDG_RUNTIME_DIR"),

@@ -123,7 +123,11 @@ impl App {
 
     /// Whoever asks over HTTP is in no directory.
     fn caller(&self, who: &Principal) -> Caller {
-        Caller { principal: who.clone(), cwd: "/".into(), ..self.engine.caller().clone() }
+        let via = match who {
+            Principal::Token { .. } => "http",
+            Principal::User { .. } => "socket",
+        };
+        Caller { principal: who.clone(), via, cwd: "/".into(), ..self.engine.caller().clone() }
     }
 }
 

@@ -18,6 +18,8 @@ pub const LOST: &str = " (deleted)";
 pub struct Caller {
     /// Who is named as the one who did it.
     pub principal: Principal,
+    /// By which client: events and the audit log name it.
+    pub via: &'static str,
     /// Whose rights are used.
     pub uid: u32,
     pub gid: u32,

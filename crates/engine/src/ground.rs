@@ -6,6 +6,7 @@ pub(crate) mod changed;
 pub mod chores;
 pub(crate) mod ended;
 pub(crate) mod error;
+pub mod events;
 pub mod intact;
 pub(crate) mod keepers;
 pub(crate) mod label;

@@ -59,6 +59,7 @@ macro_rules! conformance {
             team::whoever_lost_a_lease_writes_nothing,
             team::reserved_paths_keep_others_out_above_and_below,
             team::events_are_numbered_and_can_be_resumed,
+            team::what_waits_in_a_spool_is_recorded_once,
             team::the_audit_log_tells_what_was_changed,
             team::what_is_asked_for_twice_is_done_once,
             many::eight_threads_of_two_processes_lose_nothing,

@@ -12,7 +12,7 @@ pub mod sqlite;
 mod witness;
 
 pub use contract::audit::{Audit, AuditEntry, Deed};
-pub use contract::events::{Event, Events, Happening};
+pub use contract::events::{Event, Events, Happening, SpoolPart, Spooled};
 pub use contract::experiments::Experiments;
 pub use contract::keys::{Claim, Key, Keys};
 pub use contract::layers::{LayerRecords, Layers};

@@ -20,7 +20,7 @@ use whatif_diff::base::{Made, NewBase, Record, hash_of};
 use whatif_diff::{Base, Change, Kind, Moved, State, Time, Unchanged, Unreadable, content, git_index};
 use whatif_layers::state_dir::SandboxLock;
 use whatif_sys::{absence, direct};
-use whatif_types::{Sandbox, Selector, Status};
+use whatif_types::{EventKind, Sandbox, Selector, Status};
 
 use self::head::{Head, New};
 use self::names::Following;
@@ -145,6 +145,7 @@ impl Changes {
         // This also keeps what is relative to reality now before reality moves on.
         self.lifecycle.recount(&mut sandbox)?;
         self.ground.store.update(&mut sandbox)?;
+        self.ground.tell(EventKind::SandboxRebased, &sandbox, vec![("merged", rebased.merged.len().into())]);
         Ok(Rebased { sandbox, ..rebased })
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use whatif_diff::Depth;
 use whatif_types::config::Rejected;
-use whatif_types::{Sandbox, Selector, Status};
+use whatif_types::{EventKind, Sandbox, Selector, Status};
 
 use crate::changes::Changes;
 use crate::changes::review::Verdict;
@@ -47,6 +47,7 @@ impl Changes {
             other => other?,
         }
         self.ground.store.update(&mut sandbox)?;
+        self.ground.tell(EventKind::SandboxRejected, &sandbox, Vec::new());
         Ok(Rejection { sandbox, is_gone: false, was_rejected: false })
     }
 

@@ -13,9 +13,10 @@ use whatif_diff::digest::Form;
 use whatif_diff::text::Content;
 use whatif_diff::{Change, ChangeSet, digest};
 use whatif_types::text::Text;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{EventKind, Sandbox, Status};
 
 use crate::changes::{Changes, ChangesError};
+use crate::ground::events::Facts;
 use crate::{EngineError, private_file};
 
 mod rejected;
@@ -160,6 +161,16 @@ fn form(change: &Change) -> Form {
     if change.after.as_ref().is_some_and(|after| after.sealed().is_some()) { Form::Content } else { Form::Times }
 }
 
+/// How many paths were decided which way.
+fn counted(review: &Review) -> Facts {
+    let with = |verdict: Verdict| review.decisions.values().filter(|decision| decision.verdict == verdict).count();
+    vec![
+        ("digest", review.digest.as_str().into()),
+        ("accepted", with(Verdict::Accepted).into()),
+        ("rejected", with(Verdict::Rejected).into()),
+    ]
+}
+
 impl Changes {
     /// The decisions made so far, compared with what the sandbox has now.
     pub fn review(&self, sandbox: &Sandbox, set: &ChangeSet) -> Result<Review, EngineError> {
@@ -175,7 +186,9 @@ impl Changes {
         }
         let decisions = review.decisions.iter().map(|(path, decision)| (Text::from(path), decision.clone())).collect();
         let open = review.open.iter().map(Text::from).collect();
-        self.store_review(sandbox, &Stored { digest: review.digest.clone(), decisions, open })
+        self.store_review(sandbox, &Stored { digest: review.digest.clone(), decisions, open })?;
+        self.ground.tell(EventKind::ReviewSaved, sandbox, counted(review));
+        Ok(())
     }
 
     fn takes_back_a_rejection(&self, sandbox: &Sandbox, review: &Review) -> Result<bool, EngineError> {

@@ -8,7 +8,7 @@ use whatif_layers::state_dir::AliveLock;
 use whatif_provider::Instance;
 use whatif_sys::patience;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Sandbox, Status};
+use whatif_types::{EventKind, Sandbox, Status};
 
 use crate::ground::keepers::instance_in;
 use crate::ground::{Ground, GroundError};
@@ -111,7 +111,15 @@ impl Ground {
         if self.is_all_rejected(sandbox) {
             sandbox.status = Status::Rejected;
         }
-        self.record(sandbox)
+        self.record(sandbox)?;
+        self.tell_end(sandbox);
+        Ok(())
+    }
+
+    /// Tells that nothing runs in a sandbox any more, and why.
+    pub(crate) fn tell_end(&self, sandbox: &Sandbox) {
+        let reason = sandbox.details.stop_reason.and_then(|reason| serde_json::to_value(reason).ok()).unwrap_or_default();
+        self.tell(EventKind::SandboxStopped, sandbox, vec![("reason", reason)]);
     }
 }
 

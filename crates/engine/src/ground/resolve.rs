@@ -101,6 +101,7 @@ impl Ground {
         self.unbind(&stopped);
         self.state.unpublish(&stopped.name);
         self.record(&mut stopped)?;
+        self.tell_end(&stopped);
         Ok(stopped)
     }
 

@@ -1,7 +1,7 @@
 //! `whatif fork`: new sandboxes that begin where another one is, sharing every layer with it.
 
 use whatif_types::sandbox::Position;
-use whatif_types::{MadeBy, Sandbox, Snapshot, name};
+use whatif_types::{EventKind, MadeBy, Sandbox, Snapshot, name};
 
 use crate::EngineError;
 use crate::history::History;
@@ -58,6 +58,10 @@ impl History {
         }
         let sandboxes = forks.made;
         self.ground.squash_if_due(&parent);
+        for sandbox in &sandboxes {
+            let source = format!("{}@{}", parent.name, from.label);
+            self.ground.tell(EventKind::SandboxCreated, sandbox, vec![("forked_from", source.into())]);
+        }
         Ok(Forked { from, parent, sandboxes, disturbed })
     }
 }

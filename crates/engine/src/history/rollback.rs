@@ -1,6 +1,6 @@
 //! `whatif rollback`: a sandbox returns to a snapshot. What it had is kept under a name of its own, until that is removed.
 
-use whatif_types::{LayerId, MadeBy, Sandbox, Selector, Snapshot};
+use whatif_types::{EventKind, LayerId, MadeBy, Sandbox, Selector, Snapshot};
 
 use crate::history::History;
 use crate::history::snapshot::{Take, new_snapshot, origin};
@@ -39,6 +39,7 @@ impl History {
         let mut destination = There { history: self, to: &to, take: &take, label, left, before: None };
         let moved = self.lifecycle.shift(&mut sandbox, &lock, live, helper, &mut destination)?;
         let before = destination.before;
+        self.ground.tell(EventKind::SandboxRolledBack, &sandbox, vec![("to", to.label.as_str().into())]);
         Ok(RolledBack { sandbox, to, before, ended: moved.ended, stopped: moved.stopped })
     }
 }

@@ -3,7 +3,7 @@
 use whatif_layers::state_dir::SandboxLock;
 use whatif_provider::Restacker;
 use whatif_store::Origin;
-use whatif_types::{LayerId, MadeBy, Sandbox, Selector, Snapshot, SnapshotDetails, SnapshotId, Status, name};
+use whatif_types::{EventKind, LayerId, MadeBy, Sandbox, Selector, Snapshot, SnapshotDetails, SnapshotId, Status, name};
 
 use crate::ground::GroundError;
 use crate::history::fork::Forks;
@@ -112,6 +112,7 @@ impl History {
         if take.durable {
             self.ground.state.flush_all()?;
         }
+        self.ground.tell(EventKind::SnapshotTaken, &sandbox, vec![("label", snapshot.label.as_str().into())]);
         let disturbed = Disturbed { how: moved.how, ended: moved.ended, stopped: moved.stopped };
         Ok(Taken { sandbox, snapshot, disturbed })
     }
@@ -144,6 +145,9 @@ impl History {
         self.ground.store.delete_snapshots(&ids)?;
         self.ground.store.flush()?;
         self.ground.layers_are_left();
+        for (sandbox, snapshot) in &removed {
+            self.ground.tell(EventKind::SnapshotRemoved, sandbox, vec![("label", snapshot.label.as_str().into())]);
+        }
         Ok(removed)
     }
 }

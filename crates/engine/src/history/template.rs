@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use whatif_store::StoreError;
 use whatif_types::timestamp::rfc3339;
-use whatif_types::{Lockfile, MadeBy, Sandbox, Selector, Template, name};
+use whatif_types::{EventKind, Lockfile, MadeBy, Sandbox, Selector, Template, name};
 
 use crate::history::History;
 use crate::history::snapshot::{Disturbed, Named, origin};
@@ -87,8 +87,8 @@ impl History {
             name: name.to_owned(),
             created_at: now(),
             lockfiles: lockfiles_in(&sandbox.project),
-            project: sandbox.project,
-            provider: sandbox.provider,
+            project: sandbox.project.clone(),
+            provider: sandbox.provider.clone(),
             // What it is about stays unless another description was given.
             message: message.or_else(|| replaced.and_then(|template| template.message)),
             details,
@@ -98,6 +98,7 @@ impl History {
         if replace {
             self.ground.layers_are_left();
         }
+        self.ground.tell(EventKind::TemplateSaved, &sandbox, vec![("template", name.into())]);
         Ok((template, disturbed))
     }
 
@@ -130,6 +131,7 @@ impl History {
         let template = self.ground.template(name)?;
         self.ground.store.delete_template(name)?;
         self.ground.layers_are_left();
+        self.ground.tell_of(EventKind::TemplateRemoved, name, None, []);
         Ok(template)
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use whatif_keeper::client::News;
+use whatif_types::EventKind;
 
 use crate::EngineError;
 use crate::lifecycle::Lifecycle;
@@ -39,6 +40,9 @@ impl Lifecycle {
         let news = running.client.news().map_err(|error| self.ground.explain_end_of_command(&running.sandbox, error.into()))?;
         if matches!(news, News::NetworkWanted) {
             self.record_run(running)?;
+        }
+        if let News::Exited(exited) = &news {
+            self.ground.tell(EventKind::CommandEnded, &running.sandbox, running.ended(exited));
         }
         Ok(news)
     }

@@ -19,7 +19,7 @@ use whatif_types::grants::Grants;
 use whatif_types::limits::Expiry;
 use whatif_types::network::{NetChoice, NetWish, Publish, Reach, SecretWish};
 use whatif_types::sandbox::{Details, Position};
-use whatif_types::{Backend, Limits, NetMode, Sandbox, SandboxId, Status, Template, name};
+use whatif_types::{Backend, EventKind, Limits, NetMode, Sandbox, SandboxId, Status, Template, name};
 
 use crate::ground::GroundError;
 use crate::ground::limits::Lease;
@@ -214,6 +214,7 @@ impl Lifecycle {
         self.flush_settled()?;
         self.ground.publish(&created.sandbox);
         self.fill_pool_if_due(&created.sandbox);
+        self.ground.tell(EventKind::SandboxCreated, &created.sandbox, Vec::new());
         Ok(Made::Now(created.sandbox))
     }
 

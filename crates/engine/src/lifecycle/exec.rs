@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 
 use whatif_keeper::Client;
 use whatif_keeper::client::ClientError;
-use whatif_keeper::protocol::{Exec, Reason, Request, Settings, Stdio, Text};
+use whatif_keeper::protocol::{Exec, Exited, Reason, Request, Settings, Stdio, Text};
 use whatif_layers::StateDir;
 use whatif_types::config::UserConfig;
 use whatif_types::environment::{self, Filtered};
 use whatif_types::network::NetWish;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{CommandId, Identity, NetMode, Sandbox, Selector, Span, Status};
+use whatif_types::{CommandId, EventKind, Identity, NetMode, Sandbox, Selector, Span, Status};
 
 use crate::EngineError;
 use crate::ground::GroundError;
 use crate::ground::ended::has_ended;
+use crate::ground::events::Facts;
 use crate::ground::keepers::instance_in;
 use crate::ground::lifetime::last_words;
 use crate::lifecycle::start::Why;
@@ -32,6 +33,9 @@ const LAST_MOMENT: Duration = Duration::from_millis(200);
 /// How long a sandbox that goes to rest may take to be there again.
 const REST_PATIENCE: Duration = Duration::from_secs(4);
 
+/// Characters of a command that an event has.
+const LONGEST_SHOWN: usize = 200;
+
 /// What to run and with what.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
@@ -45,6 +49,18 @@ pub struct CommandSpec {
     pub timeout: Option<Duration>,
     /// What records and commits call it, where its arguments are a script of our own.
     pub called: Option<String>,
+}
+
+impl CommandSpec {
+    /// On one line, cut where it is long.
+    fn shown(&self) -> String {
+        let words = || self.arguments.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let whole = self.called.clone().unwrap_or_else(words);
+        match whole.char_indices().nth(LONGEST_SHOWN) {
+            Some((end, _)) => format!("{}…", &whole[..end]),
+            None => whole,
+        }
+    }
 }
 
 /// How the output of a command in the background is kept.
@@ -84,6 +100,9 @@ pub struct Running {
     pub pid: i32,
     /// The master of its terminal.
     pub terminal: Option<OwnedFd>,
+    /// As events name it.
+    command: String,
+    began: Instant,
 }
 
 /// A sandbox that stands, ready for a command.
@@ -111,9 +130,29 @@ pub struct Detached {
 }
 
 impl Running {
-    pub(super) fn new(sandbox: Sandbox, recorded: Recorded, client: Client, started: (i32, Option<OwnedFd>)) -> Self {
+    pub(super) fn new(
+        sandbox: Sandbox,
+        recorded: Recorded,
+        client: Client,
+        spec: &CommandSpec,
+        started: (i32, Option<OwnedFd>),
+    ) -> Self {
         let (pid, terminal) = started;
-        Self { sandbox, recorded, client, due: attend::first(recorded), fills_pool: false, pid, terminal }
+        let (command, began, due) = (spec.shown(), Instant::now(), attend::first(recorded));
+        Self { sandbox, recorded, client, due, fills_pool: false, pid, terminal, command, began }
+    }
+
+    /// What events say of its end.
+    pub(super) fn ended(&self, exited: &Exited) -> Facts {
+        let mut facts = vec![
+            ("command", self.command.as_str().into()),
+            ("exit_code", exited.code.into()),
+            ("took_ms", (self.began.elapsed().as_millis() as u64).into()),
+        ];
+        let limit = exited.limit_hit.or(exited.room_refused).and_then(|hit| serde_json::to_value(hit).ok());
+        facts.extend(limit.map(|limit| ("limit_hit", limit)));
+        facts.extend(exited.timed_out.then_some(("timed_out", true.into())));
+        facts
     }
 
     pub(crate) fn parts(&mut self) -> (&Sandbox, &mut Client) {
@@ -165,7 +204,7 @@ impl Lifecycle {
         let exec = self.request_for(&mut entered, spec)?;
         hand_over(entered.sandbox.details.identity, descriptors);
         let (Entered { sandbox, client, .. }, started) = self.begin(entered, exec, descriptors)?;
-        Ok(Running::new(sandbox, Recorded::AtOnce, client, started))
+        Ok(Running::new(sandbox, Recorded::AtOnce, client, spec, started))
     }
 
     /// `whatif exec -d`: starts a command that goes on; its output is in its log.
@@ -190,6 +229,8 @@ impl Lifecycle {
         self.ground.prepare_pause(&sandbox);
         self.bound_logs(&sandbox)?;
         self.ground.attend_if_due(&sandbox);
+        let facts = vec![("command", spec.shown().into()), ("id", log.id.to_string().into())];
+        self.ground.tell(EventKind::CommandStarted, &sandbox, facts);
         Ok(Detached { sandbox, pid, id: log.id })
     }
 

@@ -9,7 +9,7 @@ use whatif_layers::remove;
 use whatif_layers::state_dir::{AliveLock, SandboxLock};
 use whatif_provider::{Instance, Orphan};
 use whatif_sys::command;
-use whatif_types::{Sandbox, Selector, Status};
+use whatif_types::{EventKind, Sandbox, Selector, Status};
 
 use crate::EngineError;
 use crate::ground::keepers::{all_in, end_orphan, instance_in};
@@ -27,6 +27,7 @@ impl Lifecycle {
     pub fn remove(&self, which: &Selector, only_stopped: bool) -> Result<Sandbox, EngineError> {
         let removed = self.remove_called(which, only_stopped)?;
         self.ground.remember_removal(&removed);
+        self.ground.tell(EventKind::SandboxRemoved, &removed, Vec::new());
         if removed.details.position.taken > 0 || !removed.details.position.stack.is_empty() {
             self.ground.layers_are_left();
         }

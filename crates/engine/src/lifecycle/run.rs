@@ -11,7 +11,7 @@ use whatif_layers::state_dir::SandboxLock;
 use whatif_provider::Instance;
 use whatif_types::sandbox::StopReason;
 use whatif_types::text::Text;
-use whatif_types::{LimitHit, Sandbox, Span, Status};
+use whatif_types::{EventKind, LimitHit, Sandbox, Span, Status};
 
 use crate::ground::GroundError;
 use crate::ground::ended::mark_stopped;
@@ -118,7 +118,7 @@ impl Lifecycle {
             served = client.send(&Request::Exec(Box::new(exec)), descriptors).map_err(EngineError::from);
         }
         match served.and_then(|()| Ok(client.started()?)) {
-            Ok(started) => Ok(Run { running: Running::new(sandbox, recorded, client, started), lock, instance }),
+            Ok(started) => Ok(Run { running: Running::new(sandbox, recorded, client, &spec, started), lock, instance }),
             Err(error) => {
                 let was_over = is_expired(&sandbox)?;
                 // Nothing ran, so there is nothing to look at. Not in the background: races call this from several threads.
@@ -239,6 +239,10 @@ impl Lifecycle {
         self.flush_copies(&sandbox)?;
         self.ground.record(&mut sandbox)?;
         StateDir::mark_used(&self.ground.state.settle(&sandbox.id)?);
+        self.ground.tell(EventKind::SandboxCreated, &sandbox, vec![("changed_files", summary.changed_files.into())]);
+        if !left_processes {
+            self.ground.tell_end(&sandbox);
+        }
         if left_processes {
             self.ground.publish(&sandbox);
             self.ground.prepare_pause(&sandbox);

@@ -3,7 +3,7 @@
 use whatif_types::boot::{PROTOCOL_VERSION, Work};
 use whatif_types::limits::Expiry;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{Limits, Sandbox, Selector, Span, Status};
+use whatif_types::{EventKind, Limits, Sandbox, Selector, Span, Status};
 
 use crate::choice::Choice;
 use crate::ground::intact::with_heads_of;
@@ -117,6 +117,7 @@ impl Lifecycle {
         if !(network.publish.is_empty() && network.secrets.is_empty()) {
             self.network.supervise(&sandbox)?;
         }
+        self.ground.tell(EventKind::SandboxStarted, &sandbox, Vec::new());
         Ok(sandbox)
     }
 }

@@ -3,7 +3,7 @@
 use whatif_keeper::client::ClientError;
 use whatif_sys::absence;
 use whatif_types::network::{Rule, check_leads_outside};
-use whatif_types::{NetMode, Sandbox, Selector, Status};
+use whatif_types::{EventKind, NetMode, Sandbox, Selector, Status};
 
 use super::control::refused;
 use super::{RULES, directory};
@@ -46,6 +46,9 @@ impl Network {
             self.ground.publish(&sandbox);
             self.renew_rules(&sandbox)?;
         }
+        let word = if change == Change::Allow { "allow" } else { "deny" };
+        let named: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        self.ground.tell(EventKind::NetworkChanged, &sandbox, vec![(word, named.into())]);
         Ok(sandbox)
     }
 

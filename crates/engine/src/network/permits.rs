@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use whatif_layers::state_dir::SandboxLock;
+use whatif_types::EventKind;
 use whatif_types::network::Rule;
 
 use crate::config_file::ConfigError;
@@ -51,7 +52,11 @@ impl Network {
             if !rules.contains(rule) {
                 rules.push(rule.clone());
             }
-        })
+        })?;
+        let project = if permitted == Permitted::Always { "*".into() } else { project.to_string_lossy() };
+        let facts = [("project", project.into()), ("permit", rule.to_string().into())];
+        self.ground.tell_of(EventKind::NetworkChanged, "permits", None, facts);
+        Ok(())
     }
 
     /// Forgets a rule wherever it was remembered. Returns in how many places that was.

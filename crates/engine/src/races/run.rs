@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use whatif_race::rank;
 use whatif_types::experiment::{Attempt, AttemptState, Event, Experiment, ExperimentPlan, Outcome, Ranking, Verdict};
-use whatif_types::{LayerId, SandboxId, Span};
+use whatif_types::{EventKind, LayerId, SandboxId, Span};
 
 use super::records::{Claimed, outcomes, wish};
 use super::setup::Begin;
@@ -114,6 +114,8 @@ impl Races {
         let resumed = self.begin_anew_what_was_running(&mut experiment)?;
         let jobs = jobs(&experiment.details.plan);
         tell(Some(&racing.began(jobs, resumed)));
+        let facts = [("project", experiment.project.to_string_lossy().into()), ("attempts", racing.plan.attempts.len().into())];
+        self.ground.tell_of(EventKind::RaceStarted, &experiment.name, None, facts);
         for (number, outcome) in outcomes(&experiment) {
             racing.notice(&racing.plan.attempts[number].name, outcome);
         }
@@ -132,6 +134,8 @@ impl Races {
         experiment.details.ended_at = (!interrupted).then(now);
         experiment.details.spent_ms = racing.spent_ms();
         self.ground.store.update_experiment(&mut experiment)?;
+        let facts = [("project", experiment.project.to_string_lossy().into()), ("interrupted", interrupted.into())];
+        self.ground.tell_of(EventKind::RaceEnded, &experiment.name, None, facts);
         let ranking = rank::rank(&experiment.details.plan, &outcomes(&experiment), &experiment.details.judged);
         tell(Some(&Event::Ended {
             race: experiment.name.clone(),

@@ -23,6 +23,8 @@ impl Upkeep {
             Chore::Collect => self.collect_in_passing()?,
             Chore::Tidy => {
                 self.lifecycle.recycle_spent(&|| true);
+                self.ground.record_events()?;
+                self.ground.drop_old_events()?;
                 self.ground.store.tidy()?;
             }
         }

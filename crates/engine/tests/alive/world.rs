@@ -131,6 +131,7 @@ pub fn open(directory: &Path) -> Engine {
     let uid = rustix::process::geteuid().as_raw();
     let caller = Caller {
         principal: Principal::User { uid, name: None },
+        via: "test",
         uid,
         gid: rustix::process::getegid().as_raw(),
         home: directory.join("home"),

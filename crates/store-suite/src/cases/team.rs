@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use whatif_store::{Claim, Deed, Happening, Key, Lease, StoreError};
+use whatif_store::{Claim, Deed, Happening, Key, Lease, SpoolPart, Spooled, StoreError};
 use whatif_types::Status;
 
 use crate::Ground;
@@ -96,6 +96,35 @@ pub fn events_are_numbered_and_can_be_resumed(ground: &Ground) {
     let body = json!(null);
     assert_eq!(store.append_event(&Happening { kind: "k", subject: "s", owner: None, body: &body }, 1).unwrap(), 8);
     assert_eq!(store.events_after(7, 9).unwrap().len(), 1);
+}
+
+pub fn what_waits_in_a_spool_is_recorded_once(ground: &Ground) {
+    let store = ground.store();
+    let event = |n: u64| Spooled {
+        at: n,
+        kind: "k".to_owned(),
+        subject: "s".to_owned(),
+        owner: None,
+        body: json!({ "n": n }),
+        deed_of: (n != 2).then(|| "ada".to_owned()),
+    };
+    assert_eq!((store.spooled("a").unwrap(), store.last_event().unwrap()), (0, 0));
+    assert!(store.append_spooled(&SpoolPart { spool: "a", from: 0, to: 70 }, &[event(1), event(2)]).unwrap());
+    assert!(!ground.store().append_spooled(&SpoolPart { spool: "a", from: 0, to: 70 }, &[event(1), event(2)]).unwrap());
+    assert!(!store.append_spooled(&SpoolPart { spool: "a", from: 35, to: 105 }, &[event(2), event(3)]).unwrap());
+    assert!(store.append_spooled(&SpoolPart { spool: "b", from: 0, to: 5 }, &[]).unwrap(), "a part without events");
+    assert!(store.append_spooled(&SpoolPart { spool: "a", from: 70, to: 105 }, &[event(3)]).unwrap());
+    let told: Vec<_> = store.events_after(0, 10).unwrap().into_iter().map(|e| (e.number, e.at, e.body["n"].clone())).collect();
+    assert_eq!(told, [(1, 1, json!(1)), (2, 2, json!(2)), (3, 3, json!(3))]);
+    let deeds: Vec<_> = store.deeds_after(0, 10).unwrap().into_iter().map(|d| (d.number, d.principal, d.action, d.body)).collect();
+    let deed = |number, body: &str| (number, "ada".to_owned(), "k".to_owned(), body.to_owned());
+    assert_eq!(deeds, [deed(1, "{\"n\":1}"), deed(2, "{\"n\":3}")]);
+    assert_eq!(store.verify_deeds().unwrap().unwrap().number, 2);
+    assert_eq!((store.spooled("a").unwrap(), store.spooled("b").unwrap()), (105, 5));
+    store.forget_spool("a").unwrap();
+    assert_eq!((store.spooled("a").unwrap(), store.spooled("b").unwrap()), (0, 5));
+    store.drop_events_before(100).unwrap();
+    assert_eq!((store.first_event().unwrap(), store.last_event().unwrap()), (4, 3));
 }
 
 pub fn the_audit_log_tells_what_was_changed(ground: &Ground) {

@@ -11,26 +11,7 @@ const AT_ONCE: usize = 500;
 
 impl<D: Database> Audit for SqlStore<D> {
     fn append_deed(&self, deed: &Deed<'_>, now: u64) -> Result<AuditEntry, StoreError> {
-        let body = to_json(deed.body)?;
-        self.run(Mode::Together, |connection| {
-            let number = next_number(connection, "audit")?;
-            let previous = match number {
-                1 => BEGINNING,
-                _ => some(connection, number - 2, 1)?.pop().ok_or(StoreError::AuditBroken { number: number - 1 })?.hash,
-            };
-            let mut entry = AuditEntry {
-                number,
-                at: now,
-                principal: deed.principal.to_owned(),
-                action: deed.action.to_owned(),
-                subject: deed.subject.to_owned(),
-                body: body.clone(),
-                hash: BEGINNING,
-            };
-            entry.hash = entry.hash_after(&previous);
-            insert(connection, &entry)?;
-            Ok(entry)
-        })
+        self.run(Mode::Together, |connection| append_deed(connection, deed, now))
     }
 
     fn deeds_after(&self, number: u64, limit: usize) -> Result<Vec<AuditEntry>, StoreError> {
@@ -63,6 +44,26 @@ impl<D: Database> Audit for SqlStore<D> {
             }
         })
     }
+}
+
+pub(super) fn append_deed(connection: &mut dyn Connection, deed: &Deed<'_>, now: u64) -> Result<AuditEntry, StoreError> {
+    let number = next_number(connection, "audit")?;
+    let previous = match number {
+        1 => BEGINNING,
+        _ => some(connection, number - 2, 1)?.pop().ok_or(StoreError::AuditBroken { number: number - 1 })?.hash,
+    };
+    let mut entry = AuditEntry {
+        number,
+        at: now,
+        principal: deed.principal.to_owned(),
+        action: deed.action.to_owned(),
+        subject: deed.subject.to_owned(),
+        body: to_json(deed.body)?,
+        hash: BEGINNING,
+    };
+    entry.hash = entry.hash_after(&previous);
+    insert(connection, &entry)?;
+    Ok(entry)
 }
 
 fn insert(connection: &mut dyn Connection, entry: &AuditEntry) -> Result<(), StoreError> {
