@@ -14,7 +14,7 @@ use crate::World;
 use crate::world::{binary, provide};
 
 /// No answer takes longer.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Ended when dropped.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 const IMAGE: &str = "whatif-test";
 /// The ordinary user of the image.
 const USER: u32 = 1000;
-const STARTED_WITHIN: Duration = Duration::from_secs(30);
+const STARTED_WITHIN: Duration = Duration::from_secs(120);
 const ENDED_WITHIN: Duration = Duration::from_secs(20);
 /// The best first; the other one works everywhere, but its containers have no overlay for a root directory.
 const STORAGE: [&str; 2] = ["overlay2", "vfs"];

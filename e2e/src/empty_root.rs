@@ -83,7 +83,7 @@ impl EmptyRoot {
     #[must_use]
     pub fn ends(mut self) -> (Option<i32>, StreamError) {
         let line = self.line.take().expect("it is there until the end");
-        let ended = wait_for(std::time::Duration::from_secs(60), || self.process.try_wait().expect("it is our child"));
+        let ended = wait_for(std::time::Duration::from_secs(180), || self.process.try_wait().expect("it is our child"));
         (ended.expect("it ends").code(), line.join().expect("it does not panic"))
     }
 }

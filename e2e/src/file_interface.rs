@@ -160,7 +160,7 @@ impl Inside {
     }
 
     fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-        let found = wait_for(Duration::from_secs(30), || is_so().then_some(()));
+        let found = wait_for(Duration::from_secs(120), || is_so().then_some(()));
         assert!(found.is_some(), "it never happened: {what}");
     }
 }

@@ -12,7 +12,7 @@ use crate::{World, wait_for};
 /// Control groups are nested no deeper than this where machines are sane.
 const DEEPEST_GROUP: usize = 8;
 /// How long something may take to go away by itself.
-const LAST_MOMENTS: Duration = Duration::from_secs(60);
+const LAST_MOMENTS: Duration = Duration::from_secs(180);
 
 /// Kind of thing to the things, each in words.
 #[derive(Clone, Debug, PartialEq, Eq)]

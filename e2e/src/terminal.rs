@@ -71,7 +71,7 @@ impl Terminal {
     /// Waits until a text appears after what was expected before.
     #[track_caller]
     pub fn expect(&mut self, text: &str) {
-        let found = wait_for(Duration::from_secs(60), || {
+        let found = wait_for(Duration::from_secs(180), || {
             let screen = self.screen.lock().expect("no reader panics");
             let new = String::from_utf8_lossy(&screen[self.seen..]).into_owned();
             new.find(text).map(|at| self.seen + at + text.len())
@@ -105,7 +105,7 @@ impl Terminal {
     /// Waits for the program to end and returns its exit code.
     #[track_caller]
     pub fn ends(self) -> i32 {
-        let code = wait_for(Duration::from_secs(60), || {
+        let code = wait_for(Duration::from_secs(180), || {
             let all = self.written();
             let (code, _) = all.split_once(ENDED)?.1.split_once('\x1b')?;
             Some(code.parse().expect("a shell's exit code"))

@@ -54,7 +54,7 @@ impl<'a> Tmux<'a> {
     /// Waits until the screen is as wanted, and returns it.
     #[track_caller]
     pub fn until(&self, what: &str, wanted: impl Fn(&[String]) -> bool) -> Vec<String> {
-        let seen = wait_for(Duration::from_secs(120), || Some(self.screen()).filter(|screen| wanted(screen)));
+        let seen = wait_for(Duration::from_secs(300), || Some(self.screen()).filter(|screen| wanted(screen)));
         seen.unwrap_or_else(|| panic!("never on the screen: {what}\n{}", self.everything()))
     }
 

@@ -25,5 +25,5 @@ pub fn wait_for<T>(deadline: Duration, mut ask: impl FnMut() -> Option<T>) -> Op
 /// Panics unless the condition comes true. The machine may be busy with much else, so that has time.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    assert!(wait_for(Duration::from_secs(60), || condition().then_some(())).is_some(), "never happened: {what}");
+    assert!(wait_for(Duration::from_secs(180), || condition().then_some(())).is_some(), "never happened: {what}");
 }

@@ -213,7 +213,7 @@ impl World {
     pub fn assert_nothing_left(&self) {
         let left =
             || [self.processes(), self.mounts(), self.transient().iter().map(|p| p.display().to_string()).collect()].concat();
-        let clean = wait_for(Duration::from_secs(60), || left().is_empty().then_some(()));
+        let clean = wait_for(Duration::from_secs(180), || left().is_empty().then_some(()));
         assert!(clean.is_some(), "left over: {:#?}", left());
     }
 

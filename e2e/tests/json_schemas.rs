@@ -57,6 +57,7 @@ fn every_document_is_as_its_schema_says(w: &World) {
     in_archives_and_pools(&mut story);
     with_a_network(&mut story);
     racing(&mut story);
+    looking_back(&mut story);
     cleaning_up(&mut story);
     let all = fs::read_dir(schemas()).expect("they are there").map(|entry| entry.expect("it can be listed").path());
     let all: BTreeSet<String> = all
@@ -113,6 +114,12 @@ fn reviewing(story: &mut Story<'_>) {
     story.w.outside("echo more >> f").ok();
     story.tells("status", &["status", "one"]);
     story.tells("rebase", &["rebase", "one"]);
+}
+
+fn looking_back(story: &mut Story<'_>) {
+    story.tells("events", &["events", "-n", "1000"]);
+    story.tells("audit", &["audit"]);
+    story.tells("audit-verify", &["audit", "--verify"]);
 }
 
 fn with_snapshots(story: &mut Story<'_>) {

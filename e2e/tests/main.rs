@@ -39,6 +39,7 @@ mod diff_hostile;
 mod diff_output;
 mod diff_patch;
 mod environment;
+mod events;
 mod exposed;
 mod file_interface;
 mod file_system;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -26,6 +27,9 @@ as_root_and_user!(
     the_command_line_works_beside_it,
     nothing_inside_reaches_it,
     hostile_requests_get_an_answer_or_nothing,
+    nobody_inside_can_keep_others_out,
+    names_of_files_are_bytes,
+    hints_name_routes,
     commands_do_not_see_what_is_the_daemons,
     it_ends_gracefully_and_starts_again,
 );
@@ -570,6 +574,108 @@ fn hostile_requests_get_an_answer_or_nothing(w: &World) {
     }
     assert!(asked.elapsed() < Duration::from_secs(60), "{:?}", asked.elapsed());
     assert_eq!(daemon.call("GET", "/api/v1/sandboxes", None).status, 200);
+}
+
+/// Connections without end, each kept alive as long as it is allowed to be.
+const FLOOD: &str = r#"
+import select, socket, sys, time
+port, until = int(sys.argv[1]), time.monotonic() + 40
+request = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % port
+alive = []
+print("begun", flush=True)
+while time.monotonic() < until:
+    while len(alive) < 700:
+        s = socket.socket(); s.setblocking(False)
+        try: s.connect(("127.0.0.1", port))
+        except BlockingIOError: pass
+        except OSError: break
+        alive.append(s)
+    for s in list(alive):
+        try:
+            s.send(request)
+            if s.recv(65536) == b"": raise ConnectionError
+        except BlockingIOError: pass
+        except OSError: alive.remove(s); s.close()
+    time.sleep(0.05)
+"#;
+
+fn nobody_inside_can_keep_others_out(w: &World) {
+    let daemon = Daemon::start(w);
+    let port = daemon.address.port().to_string();
+    let flood = w.whatif(["run", "--rm", "--quiet", "--net", "host", "--", "/usr/bin/python3", "-c", FLOOD, &port]);
+    let mut flood = flood.streams(Stdio::null(), Stdio::piped(), Stdio::null()).spawn();
+    let mut begun = [0; 6];
+    flood.stdout.as_mut().expect("it is piped").read_exact(&mut begun).expect("it begins");
+    for _ in 0..5 {
+        let asked = Instant::now();
+        assert_eq!(daemon.call("GET", "/api/v1/sandboxes", None).status, 200);
+        assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    }
+    let asked = Instant::now();
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    let _ = flood.kill();
+    let _ = flood.wait();
+}
+
+fn names_of_files_are_bytes(w: &World) {
+    let daemon = Daemon::start(w);
+    let id = create(&daemon, w, "s");
+    let script = r"mkdir q; cd q; printf precious > $(printf '\357\277\275'); printf other > $(printf '\377'); printf a > $(printf '\376a')
+touch a zz $(printf '\303\2511') $(printf '\303\2512')";
+    run(&daemon, &id, script);
+    let at = |path: &str| format!("/api/v1/sandboxes/{id}/files/content?path={path}");
+    assert_eq!(daemon.call("GET", &at("q/%ff"), None).text(), "other");
+    assert_eq!(daemon.call("GET", &at("q/%ef%bf%bd"), None).text(), "precious");
+    // Each name is in the list once, however short its pages are.
+    let list = |query: &str| daemon.call("GET", &format!("/api/v1/sandboxes/{id}/files?path=q{query}"), None).expect(200);
+    let names = |page: &Value| -> Vec<Value> {
+        page["entries"].as_array().expect("it is a list").iter().map(|entry| entry["name"].clone()).collect()
+    };
+    let whole = names(&list(""));
+    assert_eq!(whole, [json!("a"), json!("zz"), json!("é1"), json!("é2"), json!("\u{fffd}"), json!([254, 97]), json!([255])]);
+    let (mut paged, mut cursor) = (Vec::new(), String::new());
+    while paged.len() <= whole.len() {
+        let page = list(&format!("&limit=1{cursor}"));
+        paged.extend(names(&page));
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(paged, whole);
+    daemon.call("DELETE", &format!("/api/v1/sandboxes/{id}/files?path=q/%ff"), None).expect(204);
+    let left = run(&daemon, &id, "cat q/*")["stdout"].as_str().expect("it is text").to_owned();
+    assert!(left.contains("precious") && !left.contains("other"), "{left}");
+    daemon
+        .call("POST", &format!("/api/v1/sandboxes/{id}/files/move"), Some(&json!({ "from": [113, 47, 254, 97], "to": "q/moved" })))
+        .expect(204);
+    assert_eq!(daemon.call("GET", &at("q/moved"), None).text(), "a");
+    for wrong in ["q/a/", "q/a/.", "q/"] {
+        let path = format!("/api/v1/sandboxes/{id}/files?path={wrong}");
+        assert_eq!(daemon.call("DELETE", &path, None).refused(422), "invalid_field", "{wrong}");
+        assert_eq!(daemon.call_with("PUT", &at(wrong), &[], Some(b"x")).refused(422), "invalid_field", "{wrong}");
+    }
+    assert_eq!(daemon.call("GET", "/api/v1/sandboxes?status=%ff", None).status, 422);
+    assert_eq!(daemon.call_with("PUT", &(at("q/a") + "&mode=4755"), &[], Some(b"x")).refused(422), "invalid_field");
+    // A part of another version than the client has is none of the same file.
+    let version = daemon.call("GET", &at("q/moved"), None).header("etag").expect("it has one").to_owned();
+    daemon.call_with("PUT", &at("q/moved"), &[], Some(b"replaced")).expect(200);
+    let since = |version: &str| daemon.call_with("GET", &at("q/moved"), &[("Range", "bytes=2-"), ("If-Range", version)], None);
+    assert_eq!((since(&version).status, since(&version).text()), (200, "replaced".to_owned()));
+    let version = daemon.call("GET", &at("q/moved"), None).header("etag").expect("it has one").to_owned();
+    assert_eq!((since(&version).status, since(&version).text()), (206, "placed".to_owned()));
+}
+
+fn hints_name_routes(w: &World) {
+    let daemon = Daemon::start(w);
+    let missing: Value = daemon.call("GET", "/api/v1/sandboxes/nosuch", None).expect(404);
+    assert!(missing["hints"].to_string().contains("GET /api/v1/sandboxes"), "{missing}");
+    let twice = br#"{"project": "/", "name": "a", "name": "b"}"#;
+    assert_eq!(daemon.call_with("POST", "/api/v1/sandboxes", &[], Some(twice)).refused(400), "invalid_json");
+    let long = json!({ "project": format!("/{}", "a".repeat(300)) });
+    assert_eq!(daemon.call("POST", "/api/v1/sandboxes", Some(&long)).status, 422);
+    let keys = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")];
+    let body = json!({ "project": w.project }).to_string();
+    assert_eq!(daemon.call_with("POST", "/api/v1/sandboxes", &keys, Some(body.as_bytes())).refused(422), "invalid_field");
 }
 
 fn commands_do_not_see_what_is_the_daemons(w: &World) {

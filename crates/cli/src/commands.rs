@@ -110,7 +110,7 @@ pub fn dispatch(cli: Cli, output: &Output) -> Outcome {
         Command::Rebase(args) => with_engine(output, |engine| rebase::execute(engine, &args, output)),
         Command::Reject(args) => with_engine(output, |engine| reject::execute(engine, &args, output)),
         Command::Doctor(args) => doctor::execute(&args, output),
-        Command::Serve(args) => serve::execute(&args),
+        Command::Serve(args) => serve::execute(&args, output),
         Command::Completions(args) => completions::execute(&args),
         Command::Man(args) => man::execute(&args, output),
         Command::Attend { sandbox } => do_chores(SandboxId::parse(&sandbox).map(Chore::Attend)),

@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use whatif_client::chores::InBackground;
+use whatif_engine::ground::events::EventsMark;
 use whatif_engine::{Caller, Engine, EngineError};
 use whatif_sys::children;
 use whatif_types::{Principal, Sandbox, Selector};
 
 use crate::access::Access;
+use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::token::Token;
@@ -32,6 +34,7 @@ pub struct App {
     chores: Arc<InBackground>,
     pub access: Access,
     pub metrics: Metrics,
+    pub feed: Feed,
     work: Arc<Semaphore>,
     waits: Arc<Semaphore>,
     began: Instant,
@@ -49,6 +52,7 @@ impl App {
             chores,
             access: Access::new(token, address),
             metrics: Metrics::default(),
+            feed: Feed::default(),
             work: Arc::new(Semaphore::new(AT_ONCE)),
             waits: Arc::new(Semaphore::new(WAITS)),
             began: Instant::now(),
@@ -81,6 +85,12 @@ impl App {
         call: impl FnOnce(&Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, Problem> {
         self.on_a_thread(&self.waits, who, move |engine| engine.ground.call(|| call(engine)).map_err(Problem::from)).await
+    }
+
+    /// Changes with each event.
+    pub async fn events_mark(self: &Arc<Self>) -> Option<EventsMark> {
+        let app = self.clone();
+        tokio::task::spawn_blocking(move || app.engine.ground.events_mark().ok()).await.ok().flatten()
     }
 
     async fn on_a_thread<T: Send + 'static>(

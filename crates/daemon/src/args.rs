@@ -18,6 +18,9 @@ pub struct Args {
     /// Also listen on this unix socket, for processes of the same user
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// Print where it listens, and where the token is, as one line of JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub fn parse() -> Args {

@@ -1,5 +1,9 @@
 //! What is read of a request: its JSON, its parameters. What cannot be understood is refused with the name of the field.
 
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -7,7 +11,8 @@ use axum::extract::{FromRequest, FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::problem::Problem;
@@ -38,7 +43,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
             let problem = Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "the body of this request must be JSON");
             return Err(problem.hint("send Content-Type: application/json"));
         }
-        let value = serde_json::from_slice(&bytes).map_err(|error| {
+        let Unambiguous(value) = serde_json::from_slice(&bytes).map_err(|error| {
             Problem::new(StatusCode::BAD_REQUEST, "invalid_json", format!("the body is not valid JSON: {error}"))
         })?;
         understood(value).map(Self)
@@ -87,7 +92,109 @@ fn with_nul(value: &Value, place: String) -> Option<String> {
     }
 }
 
-/// The parameters behind the question mark.
+/// JSON in which no object has a name twice: a filter in front of us could read the first one, and we the last.
+struct Unambiguous(Value);
+
+impl<'de> Deserialize<'de> for Unambiguous {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = Unambiguous;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("JSON")
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Unambiguous, E> {
+                Ok(Unambiguous(value.into()))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Unambiguous, E> {
+                Ok(Unambiguous(value.into()))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Unambiguous, E> {
+                Ok(Unambiguous(value.into()))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Unambiguous, E> {
+                Ok(Unambiguous(value.into()))
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Unambiguous, E> {
+                Ok(Unambiguous(value.into()))
+            }
+
+            fn visit_unit<E>(self) -> Result<Unambiguous, E> {
+                Ok(Unambiguous(Value::Null))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Unambiguous, A::Error> {
+                let mut values = Vec::new();
+                while let Some(Unambiguous(value)) = list.next_element()? {
+                    values.push(value);
+                }
+                Ok(Unambiguous(values.into()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unambiguous, A::Error> {
+                let mut object = serde_json::Map::new();
+                while let Some((name, Unambiguous(value))) = map.next_entry::<String, _>()? {
+                    if object.contains_key(&name) {
+                        return Err(serde::de::Error::custom(format_args!("'{}' occurs twice", name.escape_debug())));
+                    }
+                    object.insert(name, value);
+                }
+                Ok(Unambiguous(object.into()))
+            }
+        }
+
+        deserializer.deserialize_any(Any)
+    }
+}
+
+/// The file that a request is about: its `path` parameter. Names of files are bytes, so this one need not be UTF-8.
+#[derive(Debug)]
+pub struct At(pub PathBuf);
+
+impl<S: Send + Sync> FromRequestParts<S> for At {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let found = parameters(parts.uri.query().unwrap_or_default()).into_iter().find(|(name, _)| name == PATH.as_bytes());
+        match found {
+            Some((_, path)) => Ok(Self(OsString::from_vec(path).into())),
+            None => Err(Problem::field(PATH, "is missing")),
+        }
+    }
+}
+
+const PATH: &str = "path";
+
+/// Names and values, without the signs that stand for others.
+fn parameters(query: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(name, value)| (decoded(name), decoded(value))).collect()
+}
+
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        let escaped = || u8::from_str_radix(std::str::from_utf8(others.get(..2)?).ok()?, 16).ok();
+        let (byte, left) = match first {
+            b'+' => (b' ', others),
+            b'%' => escaped().map_or((b'%', others), |byte| (byte, &others[2..])),
+            other => (*other, others),
+        };
+        bytes.push(byte);
+        rest = left;
+    }
+    bytes
+}
+
+/// The parameters behind the question mark. One that is not UTF-8 is refused, except for `path`: see `At`.
 #[derive(Debug)]
 pub struct Query<T>(pub T);
 
@@ -97,8 +204,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         let invalid = |message: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_parameter", message);
         let query = parts.uri.query().unwrap_or_default();
-        if query.contains("%00") {
-            return Err(invalid("a parameter must not contain a NUL character".to_owned()));
+        for (name, value) in parameters(query) {
+            if [&name, &value].into_iter().any(|bytes| bytes.contains(&0)) {
+                return Err(invalid("a parameter must not contain a NUL character".to_owned()));
+            }
+            if std::str::from_utf8(&name).is_err() || (name != PATH.as_bytes() && std::str::from_utf8(&value).is_err()) {
+                return Err(invalid("a parameter is not UTF-8".to_owned()));
+            }
         }
         let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
         read.map(|axum::extract::Query(value)| Self(value)).map_err(|error| invalid(error.body_text()))
@@ -132,5 +244,27 @@ impl<S: Send + Sync> FromRequestParts<S> for Words {
             return Err(unreadable());
         }
         Ok(Self(words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_occurs_twice_is_refused_wherever_it_is() {
+        let read = |text: &str| serde_json::from_str::<Unambiguous>(text).map(|Unambiguous(value)| value);
+        for twice in [r#"{"a":1,"a":1}"#, r#"{"a":[{"b":1,"c":2,"b":3}]}"#, r#"{"a":1,"\u0061":2}"#] {
+            assert!(read(twice).is_err(), "{twice}");
+        }
+        let whole = r#"{"a":[1,-2,2.5,true,null,"x"],"b":{"a":{}}}"#;
+        assert_eq!(read(whole).unwrap(), serde_json::from_str::<Value>(whole).unwrap());
+    }
+
+    #[test]
+    fn parameters_are_bytes() {
+        let all = parameters("path=a%2Fb%ff+c&x&=y&path=%zz%4");
+        let expected: [(&[u8], &[u8]); 4] = [(b"path", b"a/b\xff c"), (b"x", b""), (b"", b"y"), (b"path", b"%zz%4")];
+        assert!(all.iter().map(|(name, value)| (name.as_slice(), value.as_slice())).eq(expected), "{all:?}");
     }
 }

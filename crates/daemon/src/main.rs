@@ -6,6 +6,7 @@ mod access;
 mod app;
 mod args;
 mod extract;
+mod feed;
 mod metrics;
 mod once;
 mod openapi;
@@ -14,6 +15,7 @@ mod problem;
 mod reply;
 mod routes;
 mod server;
+mod spelled;
 mod start;
 mod token;
 

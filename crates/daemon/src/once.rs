@@ -28,7 +28,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        let Some(sent) = parts.headers.get(HEADER) else { return Ok(Self(None)) };
+        let mut all = parts.headers.get_all(HEADER).iter();
+        let Some(sent) = all.next() else { return Ok(Self(None)) };
+        if all.next().is_some() {
+            return Err(Problem::field("Idempotency-Key", "must be sent once"));
+        }
         let key =
             sent.to_str().ok().filter(|key| !key.is_empty() && key.len() <= LONGEST && key.bytes().all(|b| b.is_ascii_graphic()));
         match key {

@@ -6,7 +6,7 @@ use utoipa::openapi::{Components, OpenApi};
 use utoipa::{Modify, OpenApi as _};
 
 use crate::reply::{self, Answer};
-use crate::routes::{applies, changes, commands, files, health, sandboxes, snapshots};
+use crate::routes::{applies, changes, commands, events, files, health, sandboxes, snapshots};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -20,6 +20,7 @@ use crate::routes::{applies, changes, commands, files, health, sandboxes, snapsh
         files::list, files::stat, files::read, files::write, files::remove, files::make_directories, files::rename,
         changes::show, changes::patch, changes::apply,
         applies::list, applies::undo,
+        events::list, events::audit, events::verify,
         snapshots::list, snapshots::take, snapshots::remove, snapshots::roll_back,
     ),
 )]

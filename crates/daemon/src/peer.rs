@@ -22,13 +22,25 @@ struct Socket {
     inode: u64,
 }
 
-/// Whether a connection from there to us may be served. What cannot be told is refused, unless another user has it: what we may not
-/// look at runs in no sandbox of ours.
-pub fn is_outside(from: SocketAddr, to: SocketAddr) -> io::Result<bool> {
-    let Some(socket) = socket_of(from, to)? else { return Ok(false) };
+/// Who has the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A process of our own user.
+    Own,
+    /// A process of another user of this machine.
+    Other,
+    /// A process in a sandbox, or one that nothing is known about.
+    Inside,
+}
+
+/// Who has the other end of a connection from there to us. If we may not look at a process of another user, it runs in no sandbox of
+/// ours.
+pub fn of(from: SocketAddr, to: SocketAddr) -> io::Result<Peer> {
+    let Some(socket) = socket_of(from, to)? else { return Ok(Peer::Inside) };
     let we = rustix::process::geteuid().as_raw();
-    if we != 0 && socket.uid != we {
-        return Ok(true);
+    let outside = if socket.uid == we { Peer::Own } else { Peer::Other };
+    if we != 0 && outside == Peer::Other {
+        return Ok(outside);
     }
     let own = fs::read_link(OWN_PIDS)?;
     let wanted = format!("socket:[{}]", socket.inode);
@@ -36,10 +48,11 @@ pub fn is_outside(from: SocketAddr, to: SocketAddr) -> io::Result<bool> {
     let mut pids: Vec<u32> = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable_by(|one, other| other.cmp(one));
     // A process that has ended, or that is closed to us, does not have it as far as anybody can tell.
-    Ok(pids
+    let is_outside = pids
         .iter()
         .map(|pid| PathBuf::from(format!("/proc/{pid}")))
-        .any(|process| is_outer(&process, &own) && has(&process, &wanted)))
+        .any(|process| is_outer(&process, &own) && has(&process, &wanted));
+    Ok(if is_outside { outside } else { Peer::Inside })
 }
 
 fn is_outer(process: &Path, own: &Path) -> bool {
@@ -107,8 +120,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (to, from) = (listener.local_addr().unwrap(), client.local_addr().unwrap());
-        assert!(is_outside(from, to).unwrap());
+        assert_eq!(of(from, to).unwrap(), Peer::Own);
         // Nobody has such a connection.
-        assert!(!is_outside("127.0.0.1:1".parse().unwrap(), to).unwrap());
+        assert_eq!(of("127.0.0.1:1".parse().unwrap(), to).unwrap(), Peer::Inside);
     }
 }

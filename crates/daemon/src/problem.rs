@@ -9,6 +9,8 @@ use whatif_engine::EngineError;
 use whatif_types::explain::whole_message;
 use whatif_types::{Explain, Kind};
 
+use crate::spelled;
+
 /// Every answer that is not a success has this form.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Problem {
@@ -82,7 +84,7 @@ impl From<EngineError> for Problem {
             status: status(&error),
             code: error.code().to_owned(),
             message: whole_message(&error),
-            hints: error.remedies().iter().map(ToString::to_string).collect(),
+            hints: error.remedies().iter().map(spelled::sentence).collect(),
             retryable: error.retryable(),
             details: error.details(),
         }

@@ -3,6 +3,7 @@
 pub mod applies;
 pub mod changes;
 pub mod commands;
+pub mod events;
 pub mod files;
 pub mod health;
 pub mod sandboxes;
@@ -45,6 +46,9 @@ pub fn all(app: Shared) -> Router {
         .route(&at("snapshots"), get(snapshots::list).post(snapshots::take))
         .route(&at("snapshots/{label}"), delete(snapshots::remove))
         .route(&at("rollback"), post(snapshots::roll_back))
+        .route("/api/v1/events", get(events::list))
+        .route("/api/v1/audit", get(events::audit))
+        .route("/api/v1/audit/verify", get(events::verify))
         .route("/api/v1/applies", get(applies::list))
         .route("/api/v1/applies/{apply}/undo", post(applies::undo))
         .with_state(app)

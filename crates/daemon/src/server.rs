@@ -22,22 +22,28 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tower_service::Service;
 use whatif_types::Principal;
 
 use crate::access::Way;
 use crate::app::Shared;
+use crate::peer::Peer;
 use crate::problem::{Problem, in_our_form};
 use crate::start::Failure;
-use crate::{peer, routes};
+use crate::{feed, peer, routes};
 
 /// A client that says nothing for so long is not waited for: neither for the rest of its headers, nor for its next request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 const LONGEST_HEADERS: usize = 64 << 10;
 const MOST_HEADERS: usize = 64;
-/// Connections at once.
-const CONNECTIONS: usize = 512;
+/// Connections at once: of our own user, and of everybody else. Nobody else can keep our user out.
+const OWN_CONNECTIONS: usize = 512;
+const OTHER_CONNECTIONS: usize = 64;
+const INSIDE_CONNECTIONS: usize = 16;
+const SOCKET_CONNECTIONS: usize = 128;
+/// Connections of which it is not yet known whose they are.
+const ARRIVING: usize = 256;
 /// What is being worked on when the daemon ends gets so long.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 /// Waits for a client that takes nothing.
@@ -97,6 +103,49 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// How many connections there may still be, by whose they are.
+#[derive(Clone, Debug)]
+struct Room {
+    arriving: Arc<Semaphore>,
+    own: Arc<Semaphore>,
+    other: Arc<Semaphore>,
+    inside: Arc<Semaphore>,
+    socket: Arc<Semaphore>,
+}
+
+impl Room {
+    fn new() -> Self {
+        let of = |count| Arc::new(Semaphore::new(count));
+        Self {
+            arriving: of(ARRIVING),
+            own: of(OWN_CONNECTIONS),
+            other: of(OTHER_CONNECTIONS),
+            inside: of(INSIDE_CONNECTIONS),
+            socket: of(SOCKET_CONNECTIONS),
+        }
+    }
+
+    /// Our own user waits for room. Others are sent away, so that they hold nobody up.
+    async fn for_peer(&self, peer: Peer) -> Option<OwnedSemaphorePermit> {
+        match peer {
+            Peer::Own => self.own.clone().acquire_owned().await.ok(),
+            Peer::Other => self.other.clone().try_acquire_owned().ok(),
+            Peer::Inside => self.inside.clone().try_acquire_owned().ok(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let all = [
+            (&self.arriving, ARRIVING),
+            (&self.own, OWN_CONNECTIONS),
+            (&self.other, OTHER_CONNECTIONS),
+            (&self.inside, INSIDE_CONNECTIONS),
+            (&self.socket, SOCKET_CONNECTIONS),
+        ];
+        all.iter().all(|(room, whole)| room.available_permits() == *whole)
+    }
+}
+
 /// Until a signal ends it. One thread serves; the engine works on others.
 pub fn run(listening: Listening, app: Shared) -> io::Result<()> {
     // Before there are other threads.
@@ -124,40 +173,23 @@ fn told_by(signals: OwnedFd) -> io::Result<oneshot::Receiver<()>> {
     Ok(told)
 }
 
-async fn serve(listening: Listening, app: Shared, mut ended: oneshot::Receiver<()>) -> io::Result<()> {
+async fn serve(listening: Listening, app: Shared, ended: oneshot::Receiver<()>) -> io::Result<()> {
     let tcp = tokio::net::TcpListener::from_std(listening.tcp)?;
     let unix = listening.unix.map(|(listener, _)| tokio::net::UnixListener::from_std(listener)).transpose()?;
     let (stopping, stopped) = watch::channel(());
-    let server = Server {
-        router: routes::all(app.clone()),
-        app,
-        address: listening.address,
-        room: Arc::new(Semaphore::new(CONNECTIONS)),
-        stopped,
-    };
-    loop {
-        let unix_arrival = async {
-            match &unix {
-                Some(listener) => listener.accept().await.map(|(stream, _)| stream),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = &mut ended => break,
-            arrival = tcp.accept() => match arrival {
-                Ok((stream, from)) => server.take_tcp(stream, from).await,
-                Err(error) => server.rest(&error).await,
-            },
-            arrival = unix_arrival => match arrival {
-                Ok(stream) => server.take_unix(stream).await,
-                Err(error) => server.rest(&error).await,
-            },
-        }
+    let server =
+        Server { router: routes::all(app.clone()), app: app.clone(), address: listening.address, room: Room::new(), stopped };
+    tokio::spawn(feed::watch(app.clone()));
+    tokio::select! {
+        _ = ended => {}
+        () = server.serve_tcp(&tcp) => {}
+        () = server.serve_unix(unix.as_ref()) => {}
     }
     drop((tcp, unix));
+    app.feed.close();
     let _ = stopping.send(());
     let deadline = Instant::now() + LAST_MOMENT;
-    while server.room.available_permits() < CONNECTIONS && Instant::now() < deadline {
+    while !server.room.is_empty() && Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     Ok(())
@@ -167,81 +199,112 @@ struct Server {
     router: Router,
     app: Shared,
     address: SocketAddr,
-    room: Arc<Semaphore>,
+    room: Room,
     stopped: watch::Receiver<()>,
 }
 
 impl Server {
-    /// The machine is short of something; it is tried again in a moment.
-    async fn rest(&self, error: &io::Error) {
-        crate::start::note(format_args!("cannot take a connection: {error}"));
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    async fn serve_tcp(&self, listener: &tokio::net::TcpListener) {
+        while let Ok(arriving) = self.room.arriving.clone().acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, from)) => self.take_tcp(stream, from, arriving),
+                Err(error) => rest(&error).await,
+            }
+        }
     }
 
-    async fn take_tcp(&self, stream: tokio::net::TcpStream, from: SocketAddr) {
+    /// Without a socket, forever nothing.
+    async fn serve_unix(&self, listener: Option<&tokio::net::UnixListener>) {
+        let Some(listener) = listener else { return std::future::pending().await };
+        while let Ok(room) = self.room.socket.clone().acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, _)) => self.take_unix(stream, room),
+                Err(error) => rest(&error).await,
+            }
+        }
+    }
+
+    fn take_tcp(&self, stream: tokio::net::TcpStream, from: SocketAddr, arriving: OwnedSemaphorePermit) {
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNTAKEN.as_millis() as u32);
-        let to = self.address;
-        // Known before the first request is answered.
-        let is_outside = tokio::task::spawn_blocking(move || peer::is_outside(from, to).unwrap_or(false));
-        self.take(stream, Origin::Tcp(is_outside)).await;
+        let (serving, room, to) = (self.serving(), self.room.clone(), self.address);
+        tokio::spawn(async move {
+            // Known before the first request is answered.
+            let peer = tokio::task::spawn_blocking(move || peer::of(from, to).unwrap_or(Peer::Inside)).await;
+            let peer = peer.unwrap_or(Peer::Inside);
+            let Some(room) = room.for_peer(peer).await else { return };
+            drop(arriving);
+            let way = (peer != Peer::Inside).then_some(Way::Tcp);
+            serving.serve(stream, way, peer == Peer::Own).await;
+            drop(room);
+        });
     }
 
-    async fn take_unix(&self, stream: tokio::net::UnixStream) {
+    fn take_unix(&self, stream: tokio::net::UnixStream, room: OwnedSemaphorePermit) {
         let we = rustix::process::geteuid().as_raw();
         let is_ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == we)
             && std::fs::File::open("/proc/self/fdinfo")
                 .and_then(|descriptors| whatif_sys::peer::is_in_namespace(&stream, descriptors))
                 .unwrap_or(false);
         if is_ours {
-            self.take(stream, Origin::Socket(Principal::User { uid: we, name: None })).await;
+            let serving = self.serving();
+            tokio::spawn(async move {
+                serving.serve(stream, Some(Way::Socket(Principal::User { uid: we, name: None })), true).await;
+                drop(room);
+            });
         }
     }
 
-    async fn take(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, origin: Origin) {
-        let Ok(room) = self.room.clone().acquire_owned().await else { return };
-        let (router, app, mut stopped) = (self.router.clone(), self.app.clone(), self.stopped.clone());
-        tokio::spawn(async move {
-            let way = match origin {
-                Origin::Socket(principal) => Some(Way::Socket(principal)),
-                Origin::Tcp(is_outside) => is_outside.await.unwrap_or(false).then_some(Way::Tcp),
-            };
-            let service = service_fn(move |request| {
-                let (router, app, way) = (router.clone(), app.clone(), way.clone());
-                async move { Ok::<_, Infallible>(answer(router, app, way, request).await) }
-            });
-            let mut builder = http1::Builder::new();
-            builder
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEADERS_WITHIN)
-                .max_buf_size(LONGEST_HEADERS)
-                .max_headers(MOST_HEADERS);
-            let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
-            tokio::select! {
-                _ = connection.as_mut() => {}
-                _ = stopped.changed() => {
-                    connection.as_mut().graceful_shutdown();
-                    let _ = connection.await;
-                }
-            }
-            drop(room);
-        });
+    fn serving(&self) -> Serving {
+        Serving { router: self.router.clone(), app: self.app.clone(), stopped: self.stopped.clone() }
     }
 }
 
-/// What is known of a connection.
-enum Origin {
-    /// Whether its other end is outside of all sandboxes.
-    Tcp(tokio::task::JoinHandle<bool>),
-    Socket(Principal),
+/// The machine is short of something; it is tried again in a moment.
+async fn rest(error: &io::Error) {
+    crate::start::note(format_args!("cannot take a connection: {error}"));
+    tokio::time::sleep(Duration::from_millis(100)).await;
 }
 
-async fn answer(mut router: Router, app: Shared, way: Option<Way>, request: Request<Incoming>) -> Response<Body> {
+/// What one connection needs.
+struct Serving {
+    router: Router,
+    app: Shared,
+    stopped: watch::Receiver<()>,
+}
+
+impl Serving {
+    /// A connection that may not stay ends with the first answer to a request without a principal.
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, way: Option<Way>, may_stay: bool) {
+        let Self { router, app, mut stopped } = self;
+        let service = service_fn(move |request| {
+            let (router, app, way) = (router.clone(), app.clone(), way.clone());
+            async move { Ok::<_, Infallible>(answer(router, app, way, may_stay, request).await) }
+        });
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS_WITHIN)
+            .max_buf_size(LONGEST_HEADERS)
+            .max_headers(MOST_HEADERS);
+        let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            _ = stopped.changed() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
+        }
+    }
+}
+
+async fn answer(mut router: Router, app: Shared, way: Option<Way>, may_stay: bool, request: Request<Incoming>) -> Response<Body> {
     let began = Instant::now();
     let checked = match &way {
         Some(way) => app.access.check(&request, way),
         None => Err(Problem::new(StatusCode::FORBIDDEN, "inside_sandbox", "this daemon serves no process in a sandbox")),
     };
+    let closes = !may_stay && !matches!(checked, Ok(Some(_)));
     let mut response = match checked {
         Ok(principal) => {
             let mut request = request.map(Body::new);
@@ -256,6 +319,9 @@ async fn answer(mut router: Router, app: Shared, way: Option<Way>, request: Requ
         }
         Err(problem) => problem.into_response(),
     };
+    if closes {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     app.metrics.answered(response.status(), began.elapsed());

@@ -12,6 +12,7 @@ use whatif_engine::ground::token_files;
 use whatif_engine::{Caller, Engine, EngineError};
 use whatif_types::Explain;
 use whatif_types::explain::whole_message;
+use whatif_types::text::Text;
 
 use crate::app::App;
 use crate::args::Args;
@@ -94,7 +95,7 @@ pub fn serve(args: Args) -> Result<(), Failure> {
         note(&trouble.message);
     }
     let listening = Listening::on(args.listen, args.socket.as_deref())?;
-    announce(&listening, &token_file);
+    announce(&listening, &token_file, args.json);
     let app = App::new(engine, chores, token, listening.address());
     server::run(listening, Arc::new(app)).map_err(Failure::Serve)
 }
@@ -134,8 +135,15 @@ fn is_own(name: &str) -> bool {
 }
 
 /// Programs read the address from the first line, people the rest.
-fn announce(listening: &Listening, token_file: &Path) {
+fn announce(listening: &Listening, token_file: &Path, as_json: bool) {
     let mut out = io::stdout().lock();
+    if as_json {
+        let url = format!("http://{}", listening.address());
+        let (socket, token_file) = (listening.socket().map(Text::from), Text::from(token_file));
+        let _ = writeln!(out, "{}", serde_json::json!({ "url": url, "socket": socket, "token_file": token_file }));
+        let _ = out.flush();
+        return;
+    }
     let _ = writeln!(out, "listening on http://{}", listening.address());
     if let Some(socket) = listening.socket() {
         let _ = writeln!(out, "listening on unix:{}", socket.display());

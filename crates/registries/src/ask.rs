@@ -14,8 +14,9 @@ use whatif_sys::onlooker;
 
 use crate::surroundings::Surroundings;
 
-/// For everything together. Interpreters on a busy machine need a while to start, but somebody waits for the answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// For everything together. A person waits for the answer, but an interpreter takes seconds to start on a busy machine, and an answer
+/// that comes too late leaves rules out.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 const LONGEST_ANSWER: usize = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,7 @@ use whatif_engine::EngineError;
 
 use super::Outcome;
 use crate::failure::Failure;
+use crate::output::Output;
 
 const PROGRAM: &str = "whatifd";
 
@@ -30,9 +31,10 @@ pub struct Args {
     socket: Option<PathBuf>,
 }
 
-pub fn execute(args: &Args) -> Outcome {
+pub fn execute(args: &Args, output: &Output) -> Outcome {
     let program = find().ok_or_else(missing)?;
     let mut command = Command::new(&program);
+    command.args(output.is_json().then_some("--json"));
     command.arg("--listen").arg(&args.listen);
     let options = [("--token-file", &args.token_file), ("--socket", &args.socket)];
     for (option, value) in options {

@@ -116,10 +116,10 @@ pub struct ApplyWishes {
     /// That of the change set which was looked at
     #[schema(min_length = 1)]
     digest: String,
-    /// Everything in the project, ignored and risky changes included
+    /// Approve of everything in the project, also of what is ignored or risky
     #[serde(default)]
     all: bool,
-    /// Patterns of paths; a path that is named exactly counts as approved
+    /// Patterns of paths. Whatever they match counts as approved, also what is risky or ignored: name what you have looked at
     #[serde(default)]
     files: Vec<String>,
     /// Patterns of paths to leave out

@@ -3,6 +3,8 @@
 mod ranges;
 mod streams;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use axum::Extension;
@@ -21,7 +23,7 @@ use whatif_types::timestamp::rfc3339;
 use self::ranges::{Wanted, wanted};
 use self::streams::{Arriving, Pieces, arrive};
 use crate::app::{Shared, selected};
-use crate::extract::{Json, Query, Words};
+use crate::extract::{At, Json, Query, Words};
 use crate::problem::Problem;
 use crate::reply::{self, Answer, tag};
 
@@ -45,8 +47,9 @@ pub struct FileView {
     modified: String,
     /// Another one after every change; the ETag
     version: String,
-    /// Where a link leads
-    link: Option<String>,
+    /// Where a link leads; a list of bytes if it is not UTF-8
+    #[schema(value_type = Option<serde_json::Value>)]
+    link: Option<Text>,
 }
 
 impl From<FileStat> for FileView {
@@ -61,7 +64,7 @@ impl From<FileStat> for FileView {
             gid: stat.gid,
             modified: rfc3339(modified),
             version: stat.version,
-            link: stat.link.as_ref().map(shown),
+            link: stat.link,
         }
     }
 }
@@ -75,16 +78,12 @@ fn kind(kind: EntryKind) -> &'static str {
     }
 }
 
-/// Bytes that are not UTF-8 are replaced.
-fn shown(text: &Text) -> String {
-    text.to_path().to_string_lossy().into_owned()
-}
-
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PathQuery {
-    /// Relative to where the sandbox was made, unless it is absolute
+    /// Relative to where the sandbox was made, unless it is absolute; bytes that are not UTF-8 are escaped, as in `%ff`
+    #[allow(dead_code, reason = "its bytes are read by `At`")]
     path: String,
 }
 
@@ -92,6 +91,7 @@ pub struct PathQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
+    #[allow(dead_code, reason = "its bytes are read by `At`")]
     path: String,
     /// At most so many
     #[param(minimum = 1, maximum = 10000)]
@@ -102,7 +102,9 @@ pub struct ListQuery {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Entry {
-    name: String,
+    /// A list of bytes if it is not UTF-8
+    #[schema(value_type = serde_json::Value)]
+    name: Text,
     #[serde(flatten)]
     about: FileView,
 }
@@ -115,6 +117,19 @@ pub struct Directory {
     next: Option<String>,
 }
 
+/// The name of the last entry of a page, in digits: names need not be UTF-8.
+fn cursor_of(name: &Text) -> String {
+    name.to_path().as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn name_of(cursor: &str) -> Result<Text, Problem> {
+    let digits = |at: usize| cursor.get(at..at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..cursor.len()).step_by(2).map(digits).collect();
+    let bytes = bytes.filter(|bytes| !bytes.is_empty() && !bytes.contains(&0));
+    let bytes = bytes.ok_or_else(|| Problem::field("cursor", "is none that a list has given out"))?;
+    Ok(Text::from(Path::new(OsStr::from_bytes(&bytes))))
+}
+
 /// List a directory
 #[utoipa::path(get, operation_id = "files_list", path = "/api/v1/sandboxes/{sandbox}/files", tag = "files", params(("sandbox" = String, Path), ListQuery),
     responses((status = 200, body = Directory), (status = "default", body = Problem)))]
@@ -122,20 +137,21 @@ pub async fn list(
     State(app): State<Shared>,
     Extension(who): Extension<Principal>,
     words: Words,
+    At(path): At,
     Query(asked): Query<ListQuery>,
 ) -> Answer {
     let limit = asked.limit.unwrap_or(USUAL_PAGE);
     if !(1..=LARGEST_PAGE).contains(&limit) {
         return Err(Problem::field("limit", format!("must be 1 to {LARGEST_PAGE}")));
     }
-    let cursor = asked.cursor.map(Text::Plain);
+    let cursor = asked.cursor.as_deref().map(name_of).transpose()?;
     let page = app.work(&who, move |engine| {
         let mut files = engine.lifecycle.files(&selected(engine, words.sandbox())?)?;
-        files.list(Path::new(&asked.path), cursor.as_ref(), limit)
+        files.list(&path, cursor.as_ref(), limit)
     });
     let page = page.await?;
-    let entries = page.entries.into_iter().map(|entry| Entry { name: shown(&entry.name), about: entry.stat.into() });
-    reply::ok(&Directory { entries: entries.collect(), next: page.next.as_ref().map(shown) })
+    let entries = page.entries.into_iter().map(|entry| Entry { name: entry.name, about: entry.stat.into() });
+    reply::ok(&Directory { entries: entries.collect(), next: page.next.as_ref().map(cursor_of) })
 }
 
 /// Show what is at a path
@@ -145,37 +161,40 @@ pub async fn stat(
     State(app): State<Shared>,
     Extension(who): Extension<Principal>,
     words: Words,
-    Query(asked): Query<PathQuery>,
+    At(path): At,
+    Query(PathQuery { .. }): Query<PathQuery>,
 ) -> Answer {
-    let found =
-        app.work(&who, move |engine| engine.lifecycle.files(&selected(engine, words.sandbox())?)?.stat(Path::new(&asked.path)));
+    let found = app.work(&who, move |engine| engine.lifecycle.files(&selected(engine, words.sandbox())?)?.stat(&path));
     let view = FileView::from(found.await?);
     Ok(reply::with(reply::ok(&view)?, header::ETAG, &tag(&view.version)))
 }
 
 /// Read a file
 ///
-/// Links are followed. With `Range: bytes=…`, a part of it.
+/// Links are followed. With `Range: bytes=…`, a part of it; with `If-Range` as well, only if the file still has that ETag.
 #[utoipa::path(get, operation_id = "files_read", path = "/api/v1/sandboxes/{sandbox}/files/content", tag = "files",
-    params(("sandbox" = String, Path), PathQuery, ("Range" = Option<String>, Header)),
+    params(("sandbox" = String, Path), PathQuery, ("Range" = Option<String>, Header), ("If-Range" = Option<String>, Header)),
     responses((status = 200, body = String, content_type = "application/octet-stream"),
         (status = 206, body = String, content_type = "application/octet-stream"), (status = "default", body = Problem)))]
 pub async fn read(
     State(app): State<Shared>,
     Extension(who): Extension<Principal>,
     words: Words,
-    Query(asked): Query<PathQuery>,
+    At(path): At,
+    Query(PathQuery { .. }): Query<PathQuery>,
     headers: HeaderMap,
 ) -> Answer {
     let range = headers.get(header::RANGE).and_then(|range| range.to_str().ok()).map(str::to_owned);
+    let only_of = headers.get(header::IF_RANGE).map(|version| version.as_bytes().to_owned());
     let (head, mut began) = mpsc::channel::<Result<_, Problem>>(1);
     let (pieces, body) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
         let refused = head.clone();
         let sent = app.wait(&who, move |engine| {
             let mut files = engine.lifecycle.files(&selected(engine, words.sandbox())?)?;
-            let path = Path::new(&asked.path);
+            let path = path.as_path();
             let stat = files.stat_target(path)?;
+            let range = range.filter(|_| only_of.is_none_or(|version| version == tag(&stat.version).as_bytes()));
             let wanted = wanted(range.as_deref(), stat.size);
             if stat.kind != EntryKind::File {
                 // The engine says best what is wrong with what is no file.
@@ -238,6 +257,7 @@ fn send(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct WriteQuery {
+    #[allow(dead_code, reason = "its bytes are read by `At`")]
     path: String,
     /// In octal, such as `0644`; by default that of the file which is replaced
     mode: Option<String>,
@@ -255,10 +275,12 @@ pub async fn write(
     State(app): State<Shared>,
     Extension(who): Extension<Principal>,
     words: Words,
+    At(path): At,
     Query(asked): Query<WriteQuery>,
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
+    check_names_no_directory(&path)?;
     let mode = asked.mode.as_deref().map(octal).transpose()?;
     let condition = match (version(&headers, header::IF_MATCH)?, headers.get(header::IF_NONE_MATCH)) {
         (Some(version), None) => Condition::IsVersion(version),
@@ -269,7 +291,7 @@ pub async fn write(
     let (pieces, mut arriving) = Arriving::new(AHEAD);
     let written = app.wait(&who, move |engine| {
         let mut files = engine.lifecycle.files(&selected(engine, words.sandbox())?)?;
-        files.write(Path::new(&asked.path), mode, condition, &mut arriving)
+        files.write(&path, mode, condition, &mut arriving)
     });
     let ((), written) = tokio::join!(arrive(body, pieces), written);
     let view = FileView::from(written.map_err(when_conditional)?);
@@ -284,9 +306,19 @@ fn when_conditional(problem: Problem) -> Problem {
     }
 }
 
+/// Bits that let programs run with the rights of others are none that a file gets from outside.
 fn octal(text: &str) -> Result<u32, Problem> {
-    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777 && text.bytes().all(|byte| byte.is_ascii_digit()));
-    mode.ok_or_else(|| Problem::field("mode", "is written in octal, such as 0644"))
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777 && text.bytes().all(|byte| byte.is_ascii_digit()));
+    mode.ok_or_else(|| Problem::field("mode", "is written in octal, from 0000 to 0777"))
+}
+
+/// `name/` and `name/.` can only be directories.
+fn check_names_no_directory(path: &Path) -> Result<(), Problem> {
+    let bytes = path.as_os_str().as_bytes();
+    match bytes.ends_with(b"/") || bytes.ends_with(b"/.") {
+        true => Err(Problem::field("path", "names a directory; leave out what is behind the last name")),
+        false => Ok(()),
+    }
 }
 
 fn version(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<String>, Problem> {
@@ -299,6 +331,7 @@ fn version(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<Strin
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RemoveQuery {
+    #[allow(dead_code, reason = "its bytes are read by `At`")]
     path: String,
     /// With all that is in a directory
     #[serde(default)]
@@ -313,16 +346,17 @@ pub async fn remove(
     State(app): State<Shared>,
     Extension(who): Extension<Principal>,
     words: Words,
+    At(path): At,
     Query(asked): Query<RemoveQuery>,
     headers: HeaderMap,
 ) -> Answer {
+    check_names_no_directory(&path)?;
     let version = version(&headers, header::IF_MATCH)?;
     let removed = app.work(&who, move |engine| {
         let mut files = engine.lifecycle.files(&selected(engine, words.sandbox())?)?;
-        let path = Path::new(&asked.path);
         match asked.recursive {
-            true => files.delete_tree(path, version.as_deref()),
-            false => files.delete(path, version.as_deref()),
+            true => files.delete_tree(&path, version.as_deref()),
+            false => files.delete(&path, version.as_deref()),
         }
     });
     removed.await.map_err(when_conditional)?;
@@ -332,7 +366,9 @@ pub async fn remove(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryRequest {
-    path: String,
+    /// A list of bytes if it is not UTF-8
+    #[schema(value_type = serde_json::Value)]
+    path: Text,
     /// In octal; `0755` by default
     mode: Option<String>,
 }
@@ -350,7 +386,7 @@ pub async fn make_directories(
 ) -> Answer {
     let mode = asked.mode.as_deref().map_or(Ok(0o755), octal)?;
     app.work(&who, move |engine| {
-        engine.lifecycle.files(&selected(engine, words.sandbox())?)?.make_directories(Path::new(&asked.path), mode)
+        engine.lifecycle.files(&selected(engine, words.sandbox())?)?.make_directories(&asked.path.to_path(), mode)
     })
     .await?;
     reply::nothing()
@@ -359,8 +395,11 @@ pub async fn make_directories(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveRequest {
-    from: String,
-    to: String,
+    /// A list of bytes if it is not UTF-8
+    #[schema(value_type = serde_json::Value)]
+    from: Text,
+    #[schema(value_type = serde_json::Value)]
+    to: Text,
     /// Take the place of what is there
     #[serde(default)]
     replace: bool,
@@ -378,7 +417,7 @@ pub async fn rename(
     let replace = if asked.replace { Replace::Anything } else { Replace::Never };
     app.work(&who, move |engine| {
         let mut files = engine.lifecycle.files(&selected(engine, words.sandbox())?)?;
-        files.move_to(Path::new(&asked.from), Path::new(&asked.to), replace)
+        files.move_to(&asked.from.to_path(), &asked.to.to_path(), replace)
     })
     .await?;
     reply::nothing()

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use whatif_keeper::Client;
 use whatif_keeper::protocol::Exec;
@@ -293,7 +294,11 @@ impl Lifecycle {
         match std::fs::canonicalize(path) {
             Ok(real) if absence::is_dir(&real).map_err(|e| EngineError::io("examine", &real, e))? => Ok(real),
             Ok(_) => Err(LifecycleError::BadDirectory { path: path.to_owned() }.into()),
-            Err(error) if error.means_absent() || error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(error)
+                if error.means_absent()
+                    || error.kind() == std::io::ErrorKind::PermissionDenied
+                    || matches!(Errno::from_io_error(&error), Some(Errno::NAMETOOLONG | Errno::LOOP)) =>
+            {
                 Err(LifecycleError::BadDirectory { path: path.to_owned() }.into())
             }
             Err(error) => Err(EngineError::io("examine", path, error)),

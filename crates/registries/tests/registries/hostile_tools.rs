@@ -15,9 +15,9 @@ fn a_tool_that_hangs_is_ended_with_all_it_started() {
     made.fake("pip3", "echo \"global.index-url='https://pip.example/'\"");
     let begin = Instant::now();
     let found = made.find();
-    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
     assert_eq!(places(&found), ["pip.example:443"], "others are not held up");
-    assert_eq!(found.troubles, ["npm did not answer within 5 seconds"]);
+    assert_eq!(found.troubles, ["npm did not answer within 15 seconds"]);
     for file in ["npm.pid", "child.pid"] {
         let pid = made.recorded(file);
         // What was killed takes its time to go.
@@ -56,7 +56,7 @@ fn all_of_them_together_have_no_more_time_than_one() {
     tools.iter().for_each(|tool| made.fake(tool, "while :; do /bin/sleep 1; done"));
     let begin = Instant::now();
     let found = made.find();
-    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
     assert_eq!(found.sources, []);
     // Python is asked on behalf of pip.
     assert_eq!(found.troubles.len(), tools.len() - 1, "{:?}", found.troubles);
@@ -66,16 +66,16 @@ fn all_of_them_together_have_no_more_time_than_one() {
 fn a_tool_that_closes_its_output_and_stays_is_late_too() {
     let made = Made::bare();
     made.fake("npm", "exec >&-; /bin/sleep 1000");
-    assert_eq!(made.find().troubles, ["npm did not answer within 5 seconds"]);
+    assert_eq!(made.find().troubles, ["npm did not answer within 15 seconds"]);
 }
 
 #[test]
 fn what_a_tool_leaves_behind_is_not_waited_for() {
     let made = Made::bare();
-    made.fake("npm", "/usr/bin/setsid /bin/sleep 3 & echo '{\"registry\":\"https://npm.example/\"}'");
+    made.fake("npm", "/usr/bin/setsid /bin/sleep 60 & echo '{\"registry\":\"https://npm.example/\"}'");
     let begin = Instant::now();
     assert_eq!(places(&made.find()), ["npm.example:443"]);
-    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
 }
 
 #[test]
