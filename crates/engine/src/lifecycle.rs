@@ -1,6 +1,7 @@
 //! The life of a sandbox: it is made, starts, runs commands on a view of reality, goes to rest, is removed.
 
 mod ahead;
+pub mod alter;
 pub mod attach;
 mod attend;
 pub mod background;
