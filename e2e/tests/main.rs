@@ -74,6 +74,7 @@ mod links_outside;
 mod logs;
 mod lost_records;
 mod manager;
+mod manager_more;
 mod missing_layers;
 mod missing_pairs;
 mod mounts_and_devices;

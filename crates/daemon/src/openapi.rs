@@ -6,7 +6,10 @@ use utoipa::openapi::{Components, OpenApi};
 use utoipa::{Modify, OpenApi as _};
 
 use crate::reply::{self, Answer};
-use crate::routes::{applies, changes, commands, events, files, health, sandboxes, snapshots};
+use crate::routes::{
+    applies, changes, commands, drift, events, files, health, machine, network, races, sandboxes, snapshots, templates, upkeep,
+    usage,
+};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -15,13 +18,20 @@ use crate::routes::{applies, changes, commands, events, files, health, sandboxes
     modifiers(&Token),
     paths(
         health::health, health::ready, health::metrics,
-        sandboxes::list, sandboxes::create, sandboxes::show, sandboxes::remove, sandboxes::start, sandboxes::stop, sandboxes::fork, sandboxes::reject,
+        sandboxes::list, sandboxes::create, sandboxes::show, sandboxes::alter, sandboxes::remove, sandboxes::start, sandboxes::stop, sandboxes::fork, sandboxes::reject,
         commands::list, commands::start, commands::show, commands::output, commands::signal, commands::input,
         files::list, files::stat, files::read, files::write, files::remove, files::make_directories, files::rename,
-        changes::show, changes::patch, changes::apply,
+        changes::show, changes::patch, changes::compare, changes::apply,
         applies::list, applies::undo,
         events::list, events::audit, events::verify,
         snapshots::list, snapshots::take, snapshots::remove, snapshots::roll_back,
+        drift::show, drift::rebase,
+        usage::stats, usage::processes,
+        network::show, network::allow, network::deny,
+        templates::list, templates::save, templates::remove,
+        races::list, races::show,
+        upkeep::preview, upkeep::run,
+        machine::config, machine::providers,
     ),
 )]
 struct Described;

@@ -95,6 +95,8 @@ fn status(error: &dyn Explain) -> StatusCode {
     match (error.code(), error.kind()) {
         // What is missing is in the sandbox, not at the address of the request.
         ("command_not_found" | "cannot_execute", _) => StatusCode::UNPROCESSABLE_ENTITY,
+        // The request itself made this condition.
+        ("version_changed", _) => StatusCode::PRECONDITION_FAILED,
         // Another request with this key is being worked on.
         ("key_in_use", _) => StatusCode::CONFLICT,
         (_, Kind::NotFound) => StatusCode::NOT_FOUND,

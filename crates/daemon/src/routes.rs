@@ -3,11 +3,18 @@
 pub mod applies;
 pub mod changes;
 pub mod commands;
+pub mod drift;
 pub mod events;
 pub mod files;
 pub mod health;
+pub mod machine;
+pub mod network;
+pub mod races;
 pub mod sandboxes;
 pub mod snapshots;
+pub mod templates;
+pub mod upkeep;
+pub mod usage;
 
 use axum::Router;
 use axum::routing::{delete, get, post};
@@ -25,7 +32,7 @@ pub fn all(app: Shared) -> Router {
         .route("/metrics", get(health::metrics))
         .route("/api/v1/openapi.json", get(openapi::serve))
         .route("/api/v1/sandboxes", get(sandboxes::list).post(sandboxes::create))
-        .route(one, get(sandboxes::show).delete(sandboxes::remove))
+        .route(one, get(sandboxes::show).patch(sandboxes::alter).delete(sandboxes::remove))
         .route(&at("start"), post(sandboxes::start))
         .route(&at("stop"), post(sandboxes::stop))
         .route(&at("fork"), post(sandboxes::fork))
@@ -43,6 +50,14 @@ pub fn all(app: Shared) -> Router {
         .route(&at("changes"), get(changes::show))
         .route(&at("changes/patch"), get(changes::patch))
         .route(&at("apply"), post(changes::apply))
+        .route(&at("compare"), get(changes::compare))
+        .route(&at("drift"), get(drift::show))
+        .route(&at("rebase"), post(drift::rebase))
+        .route(&at("stats"), get(usage::stats))
+        .route(&at("processes"), get(usage::processes))
+        .route(&at("network"), get(network::show))
+        .route(&at("network/allow"), post(network::allow))
+        .route(&at("network/deny"), post(network::deny))
         .route(&at("snapshots"), get(snapshots::list).post(snapshots::take))
         .route(&at("snapshots/{label}"), delete(snapshots::remove))
         .route(&at("rollback"), post(snapshots::roll_back))
@@ -51,5 +66,12 @@ pub fn all(app: Shared) -> Router {
         .route("/api/v1/audit/verify", get(events::verify))
         .route("/api/v1/applies", get(applies::list))
         .route("/api/v1/applies/{apply}/undo", post(applies::undo))
+        .route("/api/v1/templates", get(templates::list).post(templates::save))
+        .route("/api/v1/templates/{template}", delete(templates::remove))
+        .route("/api/v1/races", get(races::list))
+        .route("/api/v1/races/{race}", get(races::show))
+        .route("/api/v1/gc", get(upkeep::preview).post(upkeep::run))
+        .route("/api/v1/config", get(machine::config))
+        .route("/api/v1/providers", get(machine::providers))
         .with_state(app)
 }

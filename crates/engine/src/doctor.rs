@@ -8,6 +8,7 @@ mod trial;
 
 use std::sync::Arc;
 
+pub use self::providers::{ProviderStanding, standings};
 use crate::ground::chores::Chores;
 use crate::{Caller, Engine, StatePlace};
 

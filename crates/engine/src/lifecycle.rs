@@ -1,6 +1,7 @@
 //! The life of a sandbox: it is made, starts, runs commands on a view of reality, goes to rest, is removed.
 
 mod ahead;
+pub mod alter;
 pub mod attach;
 mod attend;
 pub mod background;
@@ -21,9 +22,9 @@ pub(crate) mod remove;
 pub(crate) mod run;
 pub(crate) mod shelf;
 pub mod shift;
-pub(crate) mod show;
+pub mod show;
 pub(crate) mod start;
-pub(crate) mod stats;
+pub mod stats;
 pub(crate) mod stop;
 pub(crate) mod trial;
 pub(crate) mod unrecorded;

@@ -7,7 +7,9 @@
 
 mod attempt;
 mod beside;
+pub mod changed_files;
 mod command;
+mod document;
 mod error;
 mod judge;
 mod measure;
@@ -21,6 +23,7 @@ mod run;
 mod schedule;
 mod seal;
 mod setup;
+mod shown;
 mod stop;
 mod trial;
 
@@ -35,6 +38,7 @@ pub use self::merge::{Merged, Part};
 pub use self::new::{NewRace, RaceName};
 pub use self::records::{Claimed, Settled, Standing};
 pub use self::run::{Flow, Raced};
+pub use self::shown::{PlacedAttempt, Shown};
 use crate::changes::Changes;
 use crate::ground::Ground;
 use crate::history::History;

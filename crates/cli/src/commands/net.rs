@@ -3,9 +3,8 @@
 use crate::exit::ExitCode;
 use std::time::Duration;
 
-use serde_json::json;
 use whatif_engine::ground::GroundError;
-use whatif_engine::network::changes::Change;
+use whatif_engine::network::changes::{Change, changed_document};
 use whatif_engine::network::decisions::Supervision;
 use whatif_engine::network::{Decision, Decisions};
 use whatif_engine::{Engine, EngineError};
@@ -75,8 +74,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
 
 fn change(engine: &Engine, change: Change, rules: &Rules, output: &Output) -> Outcome {
     let sandbox = engine.network.change_rules(&rules.name.as_str().into(), change, &rules.rules)?;
-    let network = &sandbox.details.network;
-    output.document(&json!({ "sandbox": sandbox.name, "allow": network.allow, "deny": network.deny }));
+    output.document(&changed_document(&sandbox));
     output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
     if change == Change::Allow {
         for rule in engine.network.overruled(&sandbox, &rules.rules) {
@@ -116,15 +114,8 @@ fn show(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if args.denied {
         decisions.all.retain(|d| !d.allowed);
     }
+    output.document(&decisions.document());
     let Decisions { sandbox, all, omitted, supervisor } = &decisions;
-    output.document(&json!({
-        "sandbox": sandbox.name,
-        "network": sandbox.details.net,
-        "rules": sandbox.details.network,
-        "supervisor": supervisor,
-        "decisions": all,
-        "omitted": omitted,
-    }));
     output.line(format!("{}: {}", output.paint(Style::Bold, &sandbox.name), describe(&sandbox.details)));
     match supervisor {
         Supervision::Gone => output.note(format!(

@@ -2,7 +2,7 @@
 
 use crate::exit::ExitCode;
 
-use serde_json::json;
+use whatif_engine::lifecycle::show::ProcessList;
 use whatif_engine::{Engine, Exited};
 use whatif_types::CommandId;
 
@@ -20,13 +20,14 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let (sandbox, processes, ended) = engine.lifecycle.processes(&meant_and_told(engine, args.name.as_deref(), output)?)?;
-    output.document(&json!({ "sandbox": sandbox.name, "processes": processes, "ended": ended }));
+    let running = engine.lifecycle.processes(&meant_and_told(engine, args.name.as_deref(), output)?)?;
+    output.document(&running);
+    let ProcessList { ended, processes, sandbox } = running;
     if args.all && !ended.is_empty() {
         output.line(table::render(&ended_rows(&ended, output)));
     }
     if processes.is_empty() {
-        output.note(format!("nothing runs in {}", sandbox.name));
+        output.note(format!("nothing runs in {sandbox}"));
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = vec![["PID", "PARENT", "STATE", "CPU", "MEMORY", "ID", "COMMAND"].map(|h| output.paint(Style::Dim, h)).to_vec()];

@@ -1,10 +1,7 @@
 use crate::exit::ExitCode;
-use std::path::PathBuf;
 
-use serde_json::json;
 use whatif_engine::changes::shell_in;
 use whatif_engine::{Engine, shown_path};
-use whatif_types::text::Text;
 
 use super::{Outcome, meant};
 use crate::output::{Output, Style, counted, visible_path};
@@ -23,14 +20,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let rebased = engine.changes.rebase(&which)?;
     drop(clock);
     let project = &rebased.sandbox.project;
-    let texts = |paths: &[PathBuf]| paths.iter().map(|p| Text::from(shown_path(p, project))).collect::<Vec<_>>();
-    output.document(&json!({
-        "sandbox": rebased.sandbox.name,
-        "merged": texts(&rebased.merged),
-        "conflicts": texts(&rebased.marked),
-        "kept": rebased.kept.iter().map(|(p, _)| Text::from(shown_path(p, project))).collect::<Vec<_>>(),
-        "open": rebased.open.iter().map(|(p, why)| json!({ "path": Text::from(shown_path(p, project)), "why": why })).collect::<Vec<_>>(),
-    }));
+    output.document(&rebased.document());
     for path in &rebased.merged {
         output.line(format!("{}  {}", output.paint(Style::Cyan, "merged  "), visible_path(shown_path(path, project))));
     }

@@ -1,20 +1,19 @@
 //! `whatif stats`.
 
 use crate::exit::ExitCode;
-use std::collections::HashMap;
 use std::fmt::Display;
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use whatif_engine::{Engine, Used};
+use whatif_engine::Engine;
+use whatif_engine::lifecycle::stats::UsedNow;
+use whatif_types::Selector;
 use whatif_types::timestamp::{age, countdown};
 
 use super::Outcome;
 use crate::output::{Output, Style, bytes};
 use crate::table;
 
-/// How long CPU time is looked at to say how much of it is used now.
-const MOMENT: Duration = Duration::from_millis(200);
 const INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
@@ -27,10 +26,9 @@ pub struct Args {
 }
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
-    let mut before = Sample::take(engine, args)?;
-    std::thread::sleep(MOMENT);
+    let these: Vec<Selector> = args.names.iter().map(|name| name.as_str().into()).collect();
+    let (mut before, mut now) = engine.lifecycle.two_samples(&these)?;
     loop {
-        let now = Sample::take(engine, args)?;
         let mut rows = now.since(&before);
         if args.follow {
             rows.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
@@ -42,50 +40,18 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         if !args.follow {
             return Ok(ExitCode::SUCCESS);
         }
-        before = now;
         std::thread::sleep(INTERVAL);
+        before = std::mem::replace(&mut now, engine.lifecycle.sample(&these)?);
     }
 }
 
-struct Sample {
-    at: Instant,
-    used: Vec<Used>,
-}
-
-impl Sample {
-    fn take(engine: &Engine, args: &Args) -> Result<Self, whatif_engine::EngineError> {
-        Ok(Self {
-            at: Instant::now(),
-            used: engine.lifecycle.stats(&args.names.iter().map(|name| name.as_str().into()).collect::<Vec<_>>())?,
-        })
-    }
-
-    /// Each sandbox with the processors it used since the other sample.
-    fn since(&self, before: &Self) -> Vec<Row> {
-        let earlier: HashMap<&str, u64> = before.used.iter().map(|u| (u.name.as_str(), u.stats.cpu_ms)).collect();
-        let elapsed = self.at.duration_since(before.at).as_secs_f64() * 1000.0;
-        let cpus = |u: &Used| {
-            u.stats.cpu_ms.saturating_sub(earlier.get(u.name.as_str()).copied().unwrap_or(u.stats.cpu_ms)) as f64 / elapsed
-        };
-        self.used.iter().map(|used| Row { cpus: (cpus(used) * 100.0).round() / 100.0, used: used.clone() }).collect()
-    }
-}
-
-#[derive(serde::Serialize)]
-struct Row {
-    /// Processors used just now.
-    cpus: f64,
-    #[serde(flatten)]
-    used: Used,
-}
-
-fn show(rows: &[Row], follow: bool, output: &Output) {
+fn show(rows: &[UsedNow], follow: bool, output: &Output) {
     if rows.is_empty() && !follow {
         return output.note("no sandbox runs");
     }
     let headings = ["NAME", "CPUS", "MEMORY", "PROCESSES", "CHANGES", "WRITTEN", "CPU TIME", "UP", "ENDS IN"];
     let mut lines = vec![headings.map(|h| output.paint(Style::Dim, h)).to_vec()];
-    for Row { cpus, used } in rows {
+    for UsedNow { cpus, used } in rows {
         let (stats, limits) = (&used.stats, &used.limits);
         lines.push(vec![
             output.paint(Style::Bold, &used.name),

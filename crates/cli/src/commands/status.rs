@@ -1,12 +1,9 @@
 use crate::exit::ExitCode;
-use std::path::Path;
 
-use serde_json::json;
 use whatif_engine::changes::apply::Outlook;
 use whatif_engine::changes::status::{Drift, Standing};
 use whatif_engine::{Base, Engine, EngineError, Moved, shown_path};
 use whatif_types::Status;
-use whatif_types::text::Text;
 use whatif_types::timestamp::age;
 
 use super::{Outcome, meant};
@@ -26,7 +23,7 @@ const MOST_DIRECTORIES: usize = 5;
 
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let standing = engine.changes.status(&meant(engine, args.name.as_deref())?)?;
-    output.document(&document(&standing));
+    output.document(&standing.document());
     let name = output.paint(Style::Bold, &standing.sandbox.name);
     let applies = applied_wholly(engine, &standing)?;
     if !applies.is_empty() {
@@ -59,7 +56,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     }
     if standing.drift.is_empty() && !standing.lost_names.is_empty() {
         let named = standing.lost_names.iter().take(MOST_DIRECTORIES);
-        let named: Vec<String> = named.map(|d| visible_path(shown_directory(d, &standing.sandbox.project))).collect();
+        let named: Vec<String> = named.map(|d| visible_path(standing.shown_directory(d))).collect();
         let more = standing.lost_names.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         output.line("nothing that is in reality changed since, but something was deleted or renamed there,");
@@ -167,38 +164,4 @@ fn in_words(standing: &Standing, output: &Output) -> String {
             },
         ),
     }
-}
-
-/// The project itself is `.`.
-fn shown_directory<'a>(directory: &'a Path, project: &Path) -> &'a Path {
-    if directory == project { Path::new(".") } else { shown_path(directory, project) }
-}
-
-fn document(standing: &Standing) -> serde_json::Value {
-    let drift: Vec<_> = standing
-        .drift
-        .iter()
-        .map(|d| {
-            let path = Text::from(shown_path(&d.path, &standing.sandbox.project));
-            json!({
-                "path": path, "kind": d.kind.kind(), "perhaps_added": d.kind.is_perhaps_added(), "collides": d.collides, "why": d.why, "base": d.base,
-                "perhaps_before": d.perhaps_before, "left_out": d.left_out,
-            })
-        })
-        .collect();
-    json!({
-        "sandbox": { "id": standing.sandbox.id, "name": standing.sandbox.name, "project": Text::from(&standing.sandbox.project), "status": standing.sandbox.status },
-        "age_seconds": standing.age_ms / 1000,
-        "changes": standing.changes,
-        "ignored": standing.ignored,
-        "outside": standing.outside,
-        "packages": standing.packages,
-        "drift": drift,
-        "lost_names": standing.lost_names.iter().map(|d| Text::from(shown_directory(d, &standing.sandbox.project))).collect::<Vec<_>>(),
-        "project_missing": standing.project_is_missing,
-        "collisions": standing.collisions(),
-        "conflicts": standing.conflicts(),
-        "unsettled": standing.unsettled.iter().map(|p| Text::from(shown_path(p, &standing.sandbox.project))).collect::<Vec<_>>(),
-        "unreadable": standing.unreadable.iter().map(|u| Text::from(&u.path)).collect::<Vec<_>>(),
-    })
 }

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use whatif_engine::Engine;
+use whatif_engine::history::template::SaveTemplate;
 use whatif_engine::lifecycle::shift::Live;
 use whatif_types::timestamp::age;
 
@@ -57,8 +58,9 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
                 [name] => (None, name.as_str()),
                 [] => (None, ""),
             };
-            let (template, disturbed) =
-                engine.history.save_template(&meant(engine, sandbox)?, name, message.clone(), *replace, *live)?;
+            let asked =
+                SaveTemplate { name: name.to_owned(), snapshot: None, message: message.clone(), replace: *replace, live: *live };
+            let (template, disturbed) = engine.history.save_template(&meant(engine, sandbox)?, asked)?;
             let listed = engine.history.list_template(template)?;
             output.document(&listed);
             output.line(output.paint(Style::Bold, &listed.name));

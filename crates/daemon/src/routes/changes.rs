@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use whatif_engine::changes::ChangesError;
 use whatif_engine::changes::apply::{ApplyRequest, Progress, applied_document, nothing_document, plan_document};
 use whatif_engine::changes::checks::CheckResult;
-use whatif_engine::changes::diff::{Subject, write_patch};
+use whatif_engine::changes::diff::{Diff, Subject, write_patch};
 use whatif_engine::changes::gate::{ApplyWish, Approver, Follower, Made, Question};
 use whatif_engine::{Change, Depth, Engine, EngineError};
 use whatif_types::{Principal, Selector};
@@ -65,13 +65,21 @@ pub async fn show(
     let document = app.work(&who, move |engine| {
         let sandbox = named(engine, words.sandbox())?;
         let diff = within(engine, &sandbox).changes.diff(&Subject::Sandbox(Selector::from(&sandbox)), Depth::Review)?;
-        let told = |change: &Change| {
-            let is_cached = !asked.all && diff.is_in_package_cache(change);
-            !is_cached && (asked.all || !change.ignored || change.needs_approval())
-        };
-        Ok(serde_json::to_value(diff.document(told, asked.hunks)))
+        Ok(told(&diff, asked.all, asked.hunks))
     });
-    let mut document = document.await?.map_err(|error| Problem::internal(error.to_string()))?;
+    reply::ok(&view(document.await?)?)
+}
+
+fn told(diff: &Diff, all: bool, hunks: bool) -> Result<Value, serde_json::Error> {
+    let is_told = |change: &Change| {
+        let is_cached = !all && diff.is_in_package_cache(change);
+        !is_cached && (all || !change.ignored || change.needs_approval())
+    };
+    serde_json::to_value(diff.document(is_told, hunks))
+}
+
+fn view(document: Result<Value, serde_json::Error>) -> Result<ChangesView, Problem> {
+    let mut document = document.map_err(|error| Problem::internal(error.to_string()))?;
     let mut list = |name: &str| match document[name].take() {
         Value::Array(all) => all,
         _ => Vec::new(),
@@ -79,7 +87,7 @@ pub async fn show(
     let (changes, drift, collapsed) = (list("changes"), list("drift"), list("collapsed"));
     let (packages, paths, causes) = (list("packages"), list("unreadable"), list("unreadable_because"));
     let unreadable = paths.into_iter().zip(causes).map(|(path, why)| serde_json::json!({ "path": path, "why": why })).collect();
-    reply::ok(&ChangesView {
+    Ok(ChangesView {
         digest: document["digest"].as_str().unwrap_or_default().to_owned(),
         changes,
         stats: document["stats"].take(),
@@ -89,6 +97,42 @@ pub async fn show(
         packages,
         unreadable,
     })
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct CompareQuery {
+    /// The label of a snapshot; without it, reality
+    from: Option<String>,
+    /// The label of a snapshot; without it, what the sandbox is now
+    to: Option<String>,
+    /// Include what the project ignores
+    all: bool,
+    /// With the lines of each hunk
+    hunks: bool,
+}
+
+/// Show what makes one snapshot of a sandbox of another
+///
+/// The digest is of this comparison, and nothing can be applied by it.
+#[utoipa::path(get, operation_id = "changes_compare", path = "/api/v1/sandboxes/{sandbox}/compare", tag = "changes", params(("sandbox" = String, Path), CompareQuery),
+    responses((status = 200, body = ChangesView), (status = "default", body = Problem)))]
+pub async fn compare(
+    State(app): State<Shared>,
+    Extension(who): Extension<Principal>,
+    words: Words,
+    Query(asked): Query<CompareQuery>,
+) -> Answer {
+    let document = app.work(&who, move |engine| {
+        let sandbox = named(engine, words.sandbox())?;
+        let at = |label: &String| format!("{}@{label}", sandbox.name);
+        let to = asked.to.as_ref().map_or_else(|| sandbox.name.clone(), at);
+        let subject = Subject::Between(asked.from.as_ref().map(at), Some(to));
+        let diff = within(engine, &sandbox).changes.diff(&subject, Depth::Review)?;
+        Ok(told(&diff, asked.all, asked.hunks))
+    });
+    reply::ok(&view(document.await?)?)
 }
 
 /// Show the changes in the project as a patch for `git apply --binary`

@@ -7,10 +7,11 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use whatif_engine::ground::GroundError;
 use whatif_engine::history::fork::Fork;
+use whatif_engine::lifecycle::alter::Alteration;
 use whatif_engine::lifecycle::list::SandboxFilter;
 use whatif_engine::lifecycle::shift::Live;
 use whatif_engine::{DEFAULT_GRACE, Engine, EngineError, NewSandbox};
@@ -284,6 +285,64 @@ pub async fn show(State(app): State<Shared>, Extension(who): Extension<Principal
     Ok(reply::with(reply::ok(&view)?, header::ETAG, &tag))
 }
 
+/// What is to be different; what is not named stays as it is
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AlterRequest {
+    /// Merged with those it has; null removes one
+    #[serde(default)]
+    labels: BTreeMap<String, Option<String>>,
+    /// How long it lives from now on, such as `2h`; never longer than its project allows
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String)]
+    ttl: Option<Span>,
+}
+
+/// Null is no way of not naming it: it would look like a wish for no end.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+    Span::deserialize(deserializer).map(Some)
+}
+
+/// Change the labels and the lifetime of a sandbox
+///
+/// What runs in it does not notice. With `If-Match`, only if it is still of that version; otherwise the answer is 412.
+#[utoipa::path(patch, operation_id = "sandboxes_alter", path = "/api/v1/sandboxes/{sandbox}", tag = "sandboxes",
+    params(("sandbox" = String, Path), ("If-Match" = Option<String>, Header)),
+    request_body = AlterRequest, responses((status = 200, body = SandboxView), (status = "default", body = Problem)))]
+pub async fn alter(
+    State(app): State<Shared>,
+    Extension(who): Extension<Principal>,
+    words: Words,
+    headers: HeaderMap,
+    Json(asked): Json<AlterRequest>,
+) -> Answer {
+    for key in asked.labels.keys() {
+        label::check_key(key).map_err(|why| Problem::field("labels", why))?;
+    }
+    let alteration = Alteration { labels: asked.labels, ttl: asked.ttl, if_version: seen_version(&headers)? };
+    let altered = app.work(&who, move |engine| {
+        let sandbox = engine.lifecycle.alter(&selected(engine, words.sandbox())?, &alteration)?;
+        SandboxView::of(engine, sandbox)
+    });
+    let view = altered.await?;
+    Ok(reply::with(reply::ok(&view)?, header::ETAG, &tag(view.version)))
+}
+
+/// The version in `If-Match`; none if there is no such header, or any version will do.
+fn seen_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let mut sent = headers.get_all(header::IF_MATCH).iter();
+    let (first, others) = (sent.next(), sent.count());
+    let Some(first) = first else { return Ok(None) };
+    let text = first.to_str().unwrap_or_default();
+    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let digits = digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    match digits.and_then(|digits| digits.parse().ok()) {
+        Some(version) if others == 0 => Ok(Some(version)),
+        None if text == "*" && others == 0 => Ok(None),
+        _ => Err(Problem::field("If-Match", "is the ETag of a sandbox, such as \"7\"")),
+    }
+}
+
 /// Remove a sandbox with its changes
 ///
 /// Doing it twice is no error.
@@ -428,4 +487,28 @@ pub async fn reject(
         }
     });
     reply::ok(&rejected.await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn seen(values: &[&'static str]) -> Result<Option<u64>, ()> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(header::IF_MATCH, HeaderValue::from_static(value));
+        }
+        seen_version(&headers).map_err(drop)
+    }
+
+    #[test]
+    fn if_match_is_one_version_or_any() {
+        assert_eq!((seen(&[]), seen(&["*"]), seen(&["\"7\""])), (Ok(None), Ok(None), Ok(Some(7))));
+        for wrong in ["", "7", "\"\"", "\"+7\"", "\"x\"", "W/\"7\"", "\"7\", \"8\"", "\"99999999999999999999\"", "\""] {
+            assert_eq!(seen(&[wrong]), Err(()), "{wrong}");
+        }
+        assert_eq!((seen(&["\"7\"", "\"7\""]), seen(&["*", "\"7\""])), (Err(()), Err(())));
+    }
 }

@@ -9,6 +9,7 @@
 //! down before that (`ground/unfinished/intent.rs`). So a rebase that is cut short leaves each version with what it starts from.
 
 mod copies;
+mod document;
 mod head;
 mod names;
 mod reality;

@@ -1,5 +1,7 @@
 //! `whatif status`: how far reality has moved since a sandbox was made, and what of it matters to the sandbox.
 
+mod document;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;

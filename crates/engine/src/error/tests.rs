@@ -245,6 +245,7 @@ fn of_misuse() -> Vec<EngineError> {
     vec![
         told(GroundError::Nested { outer: fox() }),
         told(GroundError::OtherRights { name: fox(), with: true }),
+        told(LifecycleError::VersionChanged { name: fox(), seen: 3, now: 4 }),
         told(LifecycleError::TemplateElsewhere { template: "node".to_owned(), project: p() }),
         told(LifecycleError::MaskOfEverything),
         told(GroundError::Limit { why: "too little".to_owned() }),

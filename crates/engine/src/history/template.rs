@@ -11,6 +11,7 @@ use whatif_types::{EventKind, Lockfile, MadeBy, Sandbox, Selector, Template, nam
 use crate::history::History;
 use crate::history::snapshot::{Disturbed, Named, origin};
 use crate::lifecycle::shift::Live;
+use crate::owner::Owner;
 use crate::{EngineError, now};
 
 /// What package managers pin their versions in.
@@ -58,25 +59,35 @@ pub struct ListedTemplate {
     pub created_ms: u64,
 }
 
+/// What becomes a template, and how.
+#[derive(Clone, Debug)]
+pub struct SaveTemplate {
+    pub name: String,
+    /// A snapshot of the sandbox; what it is now otherwise.
+    pub snapshot: Option<String>,
+    pub message: Option<String>,
+    /// Instead of a template that has the name.
+    pub replace: bool,
+    pub live: Live,
+}
+
 impl History {
     /// `whatif template save`.
-    pub fn save_template(
-        &self,
-        which: &Selector,
-        name: &str,
-        message: Option<String>,
-        replace: bool,
-        live: Live,
-    ) -> Result<(Template, Option<Disturbed>), EngineError> {
-        name::validate(name)?;
+    pub fn save_template(&self, which: &Selector, asked: SaveTemplate) -> Result<(Template, Option<Disturbed>), EngineError> {
+        let SaveTemplate { name, snapshot: label, message, replace, live } = asked;
+        name::validate(&name)?;
         self.ground.check_room()?;
-        let replaced = self.ground.store.get_template(name)?;
+        let replaced = self.ground.store.get_template(&name)?;
         if !replace && replaced.is_some() {
-            return Err(StoreError::TemplateTaken { name: name.to_owned() }.into());
+            return Err(StoreError::TemplateTaken { name }.into());
         }
         let sandbox = self.ground.resolve(which)?;
-        let Named { sandbox, snapshot, disturbed } = self.named_position(&sandbox, MadeBy::Template, live, None, None)?;
+        let Named { sandbox, snapshot, disturbed } = match label {
+            Some(label) => self.at_snapshot(sandbox, &label)?,
+            None => self.named_position(&sandbox, MadeBy::Template, live, None, None)?,
+        };
         let mut details = sandbox.details.clone();
+        details.position.at = Some(snapshot.id.clone());
         details.position.stack = snapshot.details.stack.clone();
         details.position.mounted.clear();
         details.position.heads = None;
@@ -84,7 +95,7 @@ impl History {
         details.handle = None;
         details.set_env.clear();
         let template = Template {
-            name: name.to_owned(),
+            name,
             created_at: now(),
             lockfiles: lockfiles_in(&sandbox.project),
             project: sandbox.project.clone(),
@@ -100,6 +111,13 @@ impl History {
         }
         self.ground.tell(EventKind::TemplateSaved, &sandbox, vec![("template", name.into())]);
         Ok((template, disturbed))
+    }
+
+    fn at_snapshot(&self, sandbox: Sandbox, label: &str) -> Result<Named, EngineError> {
+        let snapshot = self.ground.snapshot_for(&sandbox, label)?;
+        let owner = Owner::Snapshot(format!("{}@{}", sandbox.name, snapshot.label));
+        self.ground.require_layers(&owner, &snapshot.details.stack)?;
+        Ok(Named { sandbox, snapshot, disturbed: None })
     }
 
     /// `whatif template ls`, newest first.

@@ -61,6 +61,8 @@ pub enum LifecycleError {
 
     #[error("sandbox '{name}' is in use: {because}")]
     InUse { name: String, because: String },
+    #[error("sandbox '{name}' is of version {now}, not of {seen}")]
+    VersionChanged { name: String, seen: u64, now: u64 },
     #[error("sandbox '{name}' is still running")]
     StillRunning { name: String },
     #[error("the time of sandbox '{name}' is up")]
@@ -130,6 +132,7 @@ impl Explain for LifecycleError {
             Self::MountsChanged { .. } => "mounts_changed",
             Self::Restack { .. } | Self::Helper { .. } => "restack_failed",
             Self::InUse { .. } => "in_use",
+            Self::VersionChanged { .. } => "version_changed",
             Self::StillRunning { .. } => "still_running",
             Self::Expired { .. } => "expired",
             Self::Unreachable { .. } => "keeper_unreachable",
@@ -156,7 +159,7 @@ impl Explain for LifecycleError {
             Self::MaskOfEverything | Self::BeyondOutput { .. } => Kind::Invalid,
             Self::BadDirectory { .. } | Self::PrivateProject { .. } | Self::CoarseTimes { .. } => Kind::Invalid,
             Self::TemplateElsewhere { .. } | Self::MountsChanged { .. } | Self::InUse { .. } => Kind::Conflict,
-            Self::StillRunning { .. } | Self::WouldReplace { .. } => Kind::Conflict,
+            Self::StillRunning { .. } | Self::WouldReplace { .. } | Self::VersionChanged { .. } => Kind::Conflict,
             Self::Expired { .. } => Kind::Exhausted,
             Self::Unreachable { .. } | Self::EndUnknown { .. } => Kind::Unavailable,
             Self::NoBackend { .. } | Self::Backend { .. } => Kind::Unavailable,
@@ -188,6 +191,7 @@ impl Explain for LifecycleError {
             Self::WouldReplace { paths } => {
                 Some(paths.iter().map(|path| serde_json::json!({ "path": Text::from(path) })).collect())
             }
+            Self::VersionChanged { now, .. } => Some(serde_json::json!({ "version": now })),
             Self::RanBut { name, code, .. } | Self::WorkGone { name, code, .. } => {
                 Some(serde_json::json!({ "ran": true, "exit_code": code, "sandbox": name }))
             }

@@ -42,6 +42,16 @@ pub struct Shown {
     pub taken_ports: Vec<Publish>,
 }
 
+/// What runs in a sandbox.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessList {
+    /// Commands that ended lately, oldest first.
+    pub ended: Vec<Exited>,
+    pub processes: Vec<Process>,
+    /// Its name.
+    pub sandbox: String,
+}
+
 impl Lifecycle {
     /// `whatif show`.
     pub fn show(&self, which: &Selector) -> Result<Shown, EngineError> {
@@ -84,10 +94,10 @@ impl Lifecycle {
     }
 
     /// `whatif ps`.
-    pub fn processes(&self, which: &Selector) -> Result<(Sandbox, Vec<Process>, Vec<Exited>), EngineError> {
+    pub fn processes(&self, which: &Selector) -> Result<ProcessList, EngineError> {
         let sandbox = self.ground.resolve(which)?;
         let (processes, ended) = (self.processes_of(&sandbox)?, self.ended_of(&sandbox)?);
-        Ok((sandbox, processes, ended))
+        Ok(ProcessList { ended, processes, sandbox: sandbox.name })
     }
 
     fn ended_of(&self, sandbox: &Sandbox) -> Result<Vec<Exited>, EngineError> {

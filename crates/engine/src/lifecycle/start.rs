@@ -1,7 +1,6 @@
 //! Starts a stopped sandbox again, over the head it had.
 
 use whatif_types::boot::{PROTOCOL_VERSION, Work};
-use whatif_types::limits::Expiry;
 use whatif_types::sandbox::StopReason;
 use whatif_types::{EventKind, Limits, Sandbox, Selector, Span, Status};
 
@@ -44,22 +43,8 @@ impl Lifecycle {
     fn renew(&self, sandbox: &Sandbox, ttl: Span) -> Result<Sandbox, EngineError> {
         let _lock = self.ground.lock(sandbox)?;
         let mut sandbox = self.ground.refresh(sandbox)?;
-        let asked = Limits { ttl: Some(ttl), then: sandbox.details.limits.then, ..Limits::none() };
-        let limits = asked.at_most(&self.ground.caller.config_for(&sandbox.project)?.limits_of_project);
-        let ttl = limits.ttl.unwrap_or(ttl);
-        let clock = clock()?;
-        let expiry = Expiry::after(ttl, &clock);
-        let ends_at_ms = clock.since_boot_ms.saturating_add(ttl.as_millis());
-        sandbox.details.limits.ttl = Some(ttl);
-        sandbox.details.limits.then = limits.then;
-        sandbox.details.expiry = Some(expiry);
-        self.ground.store.update(&mut sandbox)?;
-        self.ground.note_removal(&sandbox);
-        if sandbox.status == Status::Active {
-            self.ground.require_our_keeper(&sandbox)?;
-            self.ground.connect(&sandbox)?.renew(Some(ends_at_ms))?;
-            self.ground.publish(&sandbox);
-        }
+        let ends_at_ms = self.give_time(&mut sandbox, ttl)?;
+        self.record_altered(&mut sandbox, Some(ends_at_ms))?;
         Ok(sandbox)
     }
 

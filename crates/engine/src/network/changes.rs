@@ -1,5 +1,6 @@
 //! Changes whom a sandbox that is there already may talk to.
 
+use serde_json::{Value, json};
 use whatif_keeper::client::ClientError;
 use whatif_sys::absence;
 use whatif_types::network::{Rule, check_leads_outside};
@@ -16,6 +17,13 @@ use crate::network::{Network, NetworkMisuse};
 pub enum Change {
     Allow,
     Deny,
+}
+
+/// The rules of a sandbox after a change, for programs.
+#[must_use]
+pub fn changed_document(sandbox: &Sandbox) -> Value {
+    let network = &sandbox.details.network;
+    json!({ "sandbox": sandbox.name, "allow": network.allow, "deny": network.deny })
 }
 
 impl Network {

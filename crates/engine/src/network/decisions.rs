@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use whatif_sys::absence;
 use whatif_types::network::{Event, EventKind, Protocol, Rule, Who};
 use whatif_types::{Sandbox, Selector, Status};
@@ -91,6 +92,21 @@ pub struct Denied {
     pub because: String,
     /// The flag that would allow it.
     pub hint: Option<String>,
+}
+
+impl Decisions {
+    /// For programs.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        json!({
+            "sandbox": self.sandbox.name,
+            "network": self.sandbox.details.net,
+            "rules": self.sandbox.details.network,
+            "supervisor": self.supervisor,
+            "decisions": self.all,
+            "omitted": self.omitted,
+        })
+    }
 }
 
 impl Network {

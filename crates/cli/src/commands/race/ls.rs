@@ -32,6 +32,6 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     } else {
         race::list(&shown, output);
     }
-    output.document(&shown.iter().map(|shown| race::document(*shown)).collect::<Vec<_>>());
+    output.document(&shown.iter().map(|shown| shown.document()).collect::<Vec<_>>());
     Ok(ExitCode::SUCCESS)
 }

@@ -28,7 +28,7 @@ pub fn show(engine: &Engine, experiment: &Experiment, output: &Output) -> Result
     let (standing, is_latest) = (engine.races.standing(experiment)?, is_latest(engine, experiment));
     let shown = Shown { experiment, ranking: &ranking, standing, is_latest };
     if output.json {
-        output.document(&race::document(shown));
+        output.document(&shown.document());
     } else {
         race::report(shown, Detail::Full, output);
     }

@@ -5,10 +5,10 @@ use whatif_types::experiment::ChangedFile;
 use super::Extent;
 use super::next::command;
 use crate::output::{Style, visible_path};
-use crate::race::files::{Cell, Matrix, is_same, matrix};
 use crate::race::grid::{self, Column};
 use crate::race::line::{Line, cut_start};
 use crate::race::{Shown, words};
+use whatif_engine::races::changed_files::{Cell, Matrix, is_same, matrix};
 
 /// More columns than a window has room for; their cells are compared with each other.
 const MOST_ATTEMPTS: usize = 20;

@@ -65,6 +65,9 @@ impl LifecycleError {
             }
             Self::Helper { source } => of_io(source),
             Self::InUse { .. } => vec![remedy!["wait until it ends, or stop it: ", Choice::Live("stop".into())]],
+            Self::VersionChanged { name, .. } => {
+                vec![remedy![Mention(Call::show(name)), " has what changed; look at it and ask again with that version"]]
+            }
             Self::StillRunning { name } => vec![remedy!["stop it first: ", Call::stop(name)]],
             Self::Expired { name } => vec![
                 remedy!["its changes are kept: look at them (", Call::diff(name), "), keep them (", Call::apply(name), ")"],

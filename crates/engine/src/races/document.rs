@@ -1,4 +1,4 @@
-//! `race show --json`.
+//! How a race is told to programs.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,17 @@ use whatif_types::text::Text;
 use whatif_types::timestamp::rfc3339;
 
 use super::Shown;
-use super::files::{Cell, matrix};
+use super::changed_files::{Cell, matrix};
 
-/// All that is known about a race.
-#[must_use]
-pub fn document(race: Shown<'_>) -> Value {
+impl Shown<'_> {
+    /// All that is known about a race.
+    #[must_use]
+    pub fn document(self) -> Value {
+        document(self)
+    }
+}
+
+fn document(race: Shown<'_>) -> Value {
     let (experiment, details) = (race.experiment, &race.experiment.details);
     let files = matrix(race, usize::MAX);
     let rows = files.rows.iter().map(|(path, cells)| {
@@ -79,35 +85,5 @@ fn cell_of(cell: Cell<'_>) -> Option<Value> {
             "deleted_lines": file.deleted_lines,
             "digest": file.digest,
         })),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Standing, sample};
-    use super::*;
-
-    #[test]
-    fn attempts_in_their_places_and_files_by_attempt() {
-        let experiment = sample::experiment("fix-add", &["?", "good", "large"]);
-        let ranking = sample::ranking(&experiment);
-        let shown = document(Shown { standing: Standing::Interrupted, ..sample::shown(&experiment, &ranking) });
-        assert_eq!(shown["state"], "interrupted");
-        assert_eq!((&shown["created_at"], &shown["ended_at"]), (&json!("1970-01-01T00:00:00Z"), &json!("1970-01-01T00:00:04Z")));
-        assert_eq!((&shown["project"], &shown["winner"]), (&json!("/home/you/project"), &json!("good")));
-        let names: Vec<&Value> = shown["attempts"].as_array().unwrap().iter().map(|a| &a["name"]).collect();
-        assert_eq!(names, ["good", "large", "?"]);
-        let first = &shown["attempts"][0];
-        assert_eq!(
-            (&first["place"], &first["state"], &first["outcome"]["verdict"]["is"]),
-            (&json!(1), &json!("ended"), &json!("passed"))
-        );
-        assert_eq!((&shown["attempts"][2]["place"], &shown["attempts"][2]["state"]), (&Value::Null, &json!("waiting")));
-        assert_eq!(shown["matrix"][1]["path"], "src/add.rs");
-        assert_eq!(
-            shown["matrix"][1]["attempts"]["large"],
-            json!({"mark": "~", "added_lines": 10, "deleted_lines": 2, "digest": "l"})
-        );
-        assert_eq!((&shown["matrix"][0]["attempts"]["good"], &shown["shared"]), (&Value::Null, &json!([])));
     }
 }
