@@ -6,6 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     SandboxCreated,
+    SandboxChanged,
     SandboxStarted,
     SandboxStopped,
     SandboxRolledBack,
@@ -27,8 +28,9 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::SandboxCreated,
+        Self::SandboxChanged,
         Self::SandboxStarted,
         Self::SandboxStopped,
         Self::SandboxRolledBack,
@@ -53,6 +55,7 @@ impl EventKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SandboxCreated => "sandbox.created",
+            Self::SandboxChanged => "sandbox.changed",
             Self::SandboxStarted => "sandbox.started",
             Self::SandboxStopped => "sandbox.stopped",
             Self::SandboxRolledBack => "sandbox.rolled_back",

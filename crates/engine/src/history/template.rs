@@ -109,7 +109,7 @@ impl History {
         if replace {
             self.ground.layers_are_left();
         }
-        self.ground.tell(EventKind::TemplateSaved, &sandbox, vec![("template", name.into())]);
+        self.ground.tell(EventKind::TemplateSaved, &sandbox, vec![("template", template.name.as_str().into())]);
         Ok((template, disturbed))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use whatif_types::limits::Expiry;
-use whatif_types::{Limits, Sandbox, Selector, Span, Status};
+use whatif_types::{EventKind, Limits, Sandbox, Selector, Span, Status};
 
 use crate::EngineError;
 use crate::ground::lifetime::clock;
@@ -38,6 +38,9 @@ impl Lifecycle {
         sandbox.details.labels = labels;
         let ends_at_ms = asked.ttl.map(|ttl| self.give_time(&mut sandbox, ttl)).transpose()?;
         self.record_altered(&mut sandbox, ends_at_ms)?;
+        let labels = serde_json::to_value(&sandbox.details.labels).unwrap_or_default();
+        let ttl = sandbox.details.limits.ttl.map(|ttl| ttl.to_string());
+        self.ground.tell(EventKind::SandboxChanged, &sandbox, vec![("labels", labels), ("ttl", ttl.into())]);
         Ok(sandbox)
     }
 
