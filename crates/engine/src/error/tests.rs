@@ -247,7 +247,7 @@ fn of_misuse() -> Vec<EngineError> {
         told(GroundError::OtherRights { name: fox(), with: true }),
         told(LifecycleError::TemplateElsewhere { template: "node".to_owned(), project: p() }),
         told(LifecycleError::MaskOfEverything),
-        told(GroundError::Limit { why: "too little".to_owned() }),
+        told(GroundError::Limit { why: "too little".to_owned(), examples: "30s, 5m" }),
         told(GroundError::NoSuchLimits { name: "x".to_owned(), known: vec!["small".to_owned()] }),
         told(ChangesError::ComparesReality),
         told(GroundError::NotItsOwn { label: "one".to_owned(), sandbox: fox() }),
