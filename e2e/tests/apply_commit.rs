@@ -57,6 +57,13 @@ fn a_commit_has_what_was_applied_and_nothing_else(w: &World) {
     assert_eq!(git(w, &w.project, "ls-tree HEAD d/x link").lines().map(|l| &l[..6]).collect::<Vec<_>>(), ["100755", "120000"]);
     assert_eq!(git(w, &w.project, "status --porcelain"), "", "the index says so, too");
     assert_eq!(git(w, &w.project, "fsck --strict 2>&1"), "");
+    // An undo leaves the commit, and says how to record the reverse without anything else.
+    w.write("other", "mine");
+    let undone = w.whatif(["undo", "--yes"]).go().ok().stdout;
+    let next = undone.lines().find_map(|line| line.split_once("stays in git; to commit its reverse: ")).expect("it is said").1;
+    w.outside(next).ok();
+    assert_eq!(git(w, &w.project, "diff --stat HEAD~2 HEAD"), "");
+    assert_eq!(git(w, &w.project, "status --porcelain").trim(), "M other");
 }
 
 fn a_commit_carries_the_users_name_and_says_where_it_comes_from(w: &World) {

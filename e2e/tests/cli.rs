@@ -381,6 +381,7 @@ fn completions_are_printed(w: &World) {
     for shell in ["bash", "zsh", "fish"] {
         let outcome = w.whatif(["completions", shell]).go().ok();
         assert!(outcome.stdout.contains("whatif") && outcome.stdout.contains("exec"), "{shell}");
+        assert!(!outcome.stdout.contains("attend") && !outcome.stdout.contains("tidy"), "{shell} offers hidden commands");
     }
     w.whatif(["completions", "tcl"]).go().exits(2);
 }

@@ -199,6 +199,10 @@ fn changes_outside_the_project_are_counted(w: &World) {
     assert_eq!(w.json(["diff", "s"])["stats"]["outside"], 2);
     let shown = w.whatif(["diff", "s"]).go().ok().stdout;
     assert!(shown.lines().any(|line| line.contains('2') && line.contains("outside")), "{shown}");
+    assert!(shown.contains("(whatif diff s --outside lists them)") && !shown.contains("more"), "{shown}");
+    w.sandbox_with("many", "for n in 1 2 3 4 5 6 7; do echo x > ../many-$n; done");
+    let shown = w.whatif(["diff", "many"]).go().ok().stdout;
+    assert!(shown.trim_end().ends_with("… and 2 more"), "{shown}");
 }
 
 fn drift_is_listed(w: &World) {

@@ -24,6 +24,9 @@ as_root_and_user!(
     files_are_copied_both_ways,
     a_copy_out_replaces_nothing_unasked,
     removing_leaves_nothing,
+    after_everything_was_removed_the_state_directory_can_be_deleted,
+    a_signal_that_ends_nothing_is_followed_by_a_hint,
+    a_command_that_timed_out_is_listed_with_its_exit_code,
     the_collector_reconciles_records_and_directories,
     making_twice_with_one_key_makes_one,
     a_timeout_ends_everything_the_command_started,
@@ -295,6 +298,41 @@ fn removing_leaves_nothing(w: &World) {
     eventually("its directory is gone", || !std::path::Path::new(&directory).exists());
     assert!(w.whatif(["rm", &name]).go().ok().stdout.contains("was already removed"));
     w.whatif(["rm", "never-there"]).go().fails_with_hint(125);
+}
+
+/// As README says how to uninstall.
+fn after_everything_was_removed_the_state_directory_can_be_deleted(w: &World) {
+    for name in ["a", "b", "c"] {
+        w.sandbox_with(name, "seq 2000 | xargs touch");
+    }
+    let bin = w.bin.display();
+    let outcome = w.outside(&format!("{bin} rm --all --yes && rm -rf {}", w.state.display()));
+    w.mkdir(&w.state);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
+}
+
+fn a_signal_that_ends_nothing_is_followed_by_a_hint(w: &World) {
+    let name = w.new_sandbox("stubborn");
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.1; done";
+    let id = w.json(["exec", &name, "-d", "--", "/bin/sh", "-c", script])["id"].as_str().expect("it has one").to_owned();
+    eventually("it ignores signals", || w.whatif(["logs", &name]).go().stdout.contains("ready"));
+    let outcome = w.whatif(["kill", &name, &id]).go().ok();
+    assert_eq!(outcome.stdout.trim(), format!("sent TERM to {id}"));
+    outcome.says(&format!("whatif kill {name} {id} -s KILL"));
+    let outcome = w.whatif(["kill", &name, &id, "-s", "KILL"]).go().ok();
+    assert_eq!((outcome.stdout.trim(), outcome.stderr.as_str()), (format!("sent KILL to {id}").as_str(), ""));
+}
+
+fn a_command_that_timed_out_is_listed_with_its_exit_code(w: &World) {
+    let name = w.new_sandbox("slow");
+    w.whatif(["exec", "--timeout", "200ms", &name, "--", "sleep", "100"]).go().exits(124);
+    for arguments in [&["ps", "--all", "slow"][..], &["show", "slow"]] {
+        let listed = w.whatif(arguments.iter().copied()).go().ok().stdout;
+        assert!(listed.contains("124 (timeout)") && !listed.contains("with 143"), "{listed}");
+    }
+    w.whatif(["run", "--keep", "--name", "late", "--timeout", "200ms", "--", "sleep", "100"]).go().exits(124);
+    let shown = w.whatif(["show", "late"]).go().ok().stdout;
+    assert!(shown.lines().any(|line| line.starts_with("exit code") && line.ends_with("124")), "{shown}");
 }
 
 fn the_collector_reconciles_records_and_directories(w: &World) {

@@ -10,6 +10,8 @@ as_root_and_user!(
     a_package_cannot_claim_what_is_not_its_own,
     a_package_that_does_not_exist_is_a_mistake,
     half_of_a_package_is_said_to_be_one,
+    the_report_names_the_options_that_take_a_package,
+    ignored_files_of_a_package_are_folded_too,
 );
 as_root!(what_apt_installs_is_taken_as_a_whole, what_cargo_installs_comes_with_its_list);
 
@@ -60,7 +62,7 @@ fn packages_of_python_are_taken_by_their_names(w: &World) {
     let shown: Vec<_> = groups(&document).into_iter().map(|(manager, names, _)| (manager, names)).collect();
     assert_eq!(shown, [("pip".to_owned(), vec!["other".to_owned()]), ("pip".to_owned(), vec!["tiny".to_owned()])], "{document:#}");
     let listed = w.whatif(["diff", "s"]).go().ok().stdout;
-    assert!(listed.contains("pip: +2 packages, ") && listed.contains("(other 1.0, tiny 1.0)"), "{listed}");
+    assert!(listed.contains("pip: +2 packages in ") && listed.contains("(other 1.0, tiny 1.0)"), "{listed}");
     assert!(!listed.contains("data.txt") && listed.contains("mine"), "{listed}");
     let status = w.whatif(["status", "s"]).go().ok().stdout;
     assert!(status.contains("pip: +2 packages"), "{status}");
@@ -93,7 +95,7 @@ fn packages_of_python_are_taken_by_their_names(w: &World) {
     // Another version takes the place of the first.
     w.sandbox_with("u", &format!("{PIP} ~/tiny-1.1-py3-none-any.whl"));
     let listed = w.whatif(["diff", "u"]).go().ok().stdout;
-    assert!(listed.contains("pip: 1 package in another version, ") && listed.contains("(tiny 1.0 → 1.1)"), "{listed}");
+    assert!(listed.contains("pip: 1 package in another version in ") && listed.contains("(tiny 1.0 → 1.1)"), "{listed}");
     w.apply(&["u", "--outside", "--risky"]).ok();
     assert_eq!(w.outside("~/.local/bin/tiny; ls -d ~/.local/lib/python3*/site-packages/tiny-* | wc -l").ok().text(), "tiny 1.1\n1");
     w.sandbox_with("r", "/usr/bin/python3 -m pip uninstall --quiet --yes --break-system-packages tiny");
@@ -116,7 +118,7 @@ fn a_package_of_npm_comes_with_its_programs(w: &World) {
     names.dedup();
     assert_eq!(names, [("npm".to_owned(), vec!["left".to_owned()])], "{document:#}");
     let listed = w.whatif(["diff", "s"]).go().ok().stdout;
-    assert!(listed.contains("npm: +1 package, ") && listed.contains(" in node_modules (left 1.2.3)"), "{listed}");
+    assert!(listed.contains("npm: +1 package in node_modules, ") && listed.contains(" files (left 1.2.3)"), "{listed}");
     // Its programs are in `PATH` or what npm runs, so it all waits for that approval.
     let left = reasons(&w.apply(&["s", "--outside", "--json"]).ok().json());
     let readme = w.home.join(".local/lib/node_modules/left/README").display().to_string();
@@ -244,8 +246,35 @@ fn what_cargo_installs_comes_with_its_list(w: &World) {
     let document = w.json(["diff", "s"]);
     assert_eq!(groups(&document), [("cargo".to_owned(), vec!["tiny".to_owned()], 3)], "{document:#}");
     let listed = w.whatif(["diff", "s"]).go().ok().stdout;
-    assert!(listed.contains("cargo: +1 package, 3 files"), "{listed}");
+    assert!(listed.contains("cargo: +1 package in "), "{listed}");
     w.apply(&["s", "--package", "cargo", "--risky"]).ok();
     let list = format!("PATH={tools}:$PATH CARGO_HOME=$HOME/.cargo cargo install --list");
     assert_eq!(w.outside(&format!("~/.cargo/bin/tiny; {list} | tail -n 1")).ok().text(), "tiny 0.3.0\n    tiny");
+}
+
+fn the_report_names_the_options_that_take_a_package(w: &World) {
+    needs!(w, "python3", "pip");
+    wheel(w, "tiny", "1.0");
+    let script = format!("{PIP} ~/tiny-1.0-py3-none-any.whl");
+    let report = w.whatif(["run", "--name", "pk", "--", "/bin/sh", "-c", &script]).go().ok().stderr;
+    let command = "whatif apply pk --package tiny --risky";
+    assert!(report.contains(&format!("make it real: {command}\n")), "{report}");
+    // The program lies elsewhere, and is one of the files all the same.
+    assert!(report.contains("/site-packages, ") && report.contains(" files (tiny 1.0)"), "{report}");
+    let left = w.apply(&["pk", "--outside"]).ok();
+    assert!(left.stderr.contains("in a package with something") && !left.stderr.contains("dependency tree"), "{left:?}");
+    w.outside(&format!("{} {} --yes", w.bin.display(), command.trim_start_matches("whatif "))).ok();
+    assert_eq!(w.outside("~/.local/bin/tiny").ok().text(), "tiny 1.0");
+}
+
+fn ignored_files_of_a_package_are_folded_too(w: &World) {
+    needs!(w, "python3", "pip", "git");
+    wheel(w, "tiny", "1.0");
+    w.outside("git init -q .; echo __pycache__ > .gitignore; /usr/bin/python3 -m venv --without-pip env").ok();
+    let install = "/usr/bin/python3 -m pip --python env/bin/python install --quiet --no-index ~/tiny-1.0-py3-none-any.whl";
+    w.sandbox_with("s", &format!("{install}; mkdir __pycache__; echo mine > __pycache__/mine"));
+    let listed = w.whatif(["diff", "s"]).go().ok().stdout;
+    assert!(listed.contains("pip: +1 package in env/lib/"), "{listed}");
+    let ignored: Vec<&str> = listed.lines().filter(|line| line.ends_with("(ignored)")).collect();
+    assert_eq!(ignored, ["   __pycache__/  1 file, 5 B (ignored)"], "{listed}");
 }

@@ -9,6 +9,11 @@ as_root_and_user!(
     a_memory_limit_without_a_unit_is_refused,
     a_path_is_settled_one_way,
     a_deleted_directory_keeps_nobody_from_looking,
+    a_limit_of_no_time_is_answered_with_times,
+    a_word_that_is_nothing_is_told_so,
+    a_side_of_a_diff_may_be_a_sandbox_or_a_snapshot,
+    a_missing_program_is_hinted_at_in_its_sandbox,
+    manual_pages_make_their_directory,
 );
 
 #[track_caller]
@@ -85,4 +90,36 @@ fn a_deleted_directory_keeps_nobody_from_looking(w: &World) {
         refused(&there(command), &["hint: go to a directory that exists"]);
     }
     there("rm s").ok();
+}
+
+fn a_limit_of_no_time_is_answered_with_times(w: &World) {
+    for option in ["--timeout", "--ttl", "--idle"] {
+        let outcome = w.whatif(["new", "s", option, "0"]).go();
+        refused(&outcome, &["30s, 5m, 2h"]);
+        assert!(!outcome.stderr.contains("512M"), "{outcome:?}");
+    }
+}
+
+fn a_word_that_is_nothing_is_told_so(w: &World) {
+    refused(&w.whatif(["nosuchprog", "-x"]).go(), &["no program 'nosuchprog' was found", "whatif PROGRAM"]);
+    refused(&w.whatif(["rnu"]).go(), &["'run'"]);
+    let outcome = w.whatif(["--json", "dif"]).go();
+    refused(&outcome, &["similar: 'diff'", "unknown_command"]);
+}
+
+fn a_side_of_a_diff_may_be_a_sandbox_or_a_snapshot(w: &World) {
+    refused(&w.whatif(["diff", "a..b"]).go(), &["no sandbox or snapshot is called 'a'", "whatif ls"]);
+}
+
+fn a_missing_program_is_hinted_at_in_its_sandbox(w: &World) {
+    w.new_sandbox("fix");
+    let outcome = w.whatif(["exec", "fix", "--", "nosuchprog"]).go();
+    refused(&outcome, &["whatif exec fix -- sh -c"]);
+    assert_eq!(outcome.code, 127);
+    refused(&w.whatif(["run", "--", "nosuchprog"]).go(), &["whatif run -- sh -c"]);
+}
+
+fn manual_pages_make_their_directory(w: &World) {
+    w.whatif(["man", "new/man1"]).go().ok();
+    assert!(w.project.join("new/man1/whatif-run.1").exists());
 }

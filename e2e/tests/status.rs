@@ -192,6 +192,8 @@ fn a_rebase_shows_reality_as_it_is_now(w: &World) {
     w.sandbox_with("s", "sed -i s/^2$/two/ merged; echo mine > own; echo added > added");
     w.outside("sed -i s/^19$/nineteen/ merged; echo new > untouched; echo later > later").ok();
     w.whatif(["rebase", "s"]).go().ok();
+    let status = w.whatif(["status", "s"]).go().ok().stdout;
+    assert!(status.contains(" old, was rebased "), "{status}");
     let inside = w.exec("s", "sed -n '2p;19p' merged; cat untouched own added later").ok().stdout;
     assert_eq!(inside, "two\nnineteen\nnew\nmine\nadded\nlater\n");
     assert_eq!(w.read("merged").lines().nth(1), Some("2"), "reality is not touched by it");

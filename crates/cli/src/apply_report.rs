@@ -1,6 +1,7 @@
 //! An apply as people and programs see it: the plan, the conflicts, the outcome.
 
 use crate::exit::ExitCode;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use whatif_engine::changes::ChangesError;
@@ -74,12 +75,23 @@ pub fn say_left_out(prepared: &Prepared, output: &Output) {
 
 /// One line for each reason, with the option that would take it.
 fn say_reasons(left_out: &ByReason, lapsed: &[PathBuf], project: &Path, output: &Output) {
+    // The directories that only lead to a package come with it.
+    let with_package = left_out.iter().filter(|((reason, _), _)| matches!(reason, Reason::Package | Reason::Risky));
+    let with_package: HashSet<&Path> = match left_out.iter().any(|((reason, _), _)| *reason == Reason::Package) {
+        true => with_package.flat_map(|(_, all)| all).flat_map(|one| one.path.ancestors().skip(1)).collect(),
+        false => HashSet::new(),
+    };
     for ((reason, needs), all) in left_out {
+        let leads = |one: &LeftOut| *reason == Reason::DependencyTree && with_package.contains(one.path.as_path());
+        let all: Vec<&LeftOut> = all.iter().filter(|one| !leads(one)).collect();
+        if all.is_empty() {
+            continue;
+        }
         let Some((words, remedy)) = explained(*reason) else { continue };
         let option = options(*reason, *needs);
         let hint = if remedy.is_empty() { String::new() } else { format!("; to take: {}", remedy.replace("OPTIONS", &option)) };
         let what = output.paint_note(Style::Yellow, format!("left out, {words}:"));
-        output.note(format!("{what} {}{hint}", some(all, |left_out| named(left_out, project))));
+        output.note(format!("{what} {}{hint}", some(&all, |left_out| named(left_out, project))));
     }
     let rejected = left_out.iter().filter(|((reason, _), _)| *reason == Reason::Rejected).flat_map(|(_, all)| all);
     let changed: Vec<PathBuf> = rejected.map(|l| l.path.clone()).filter(|p| lapsed.contains(p)).collect();

@@ -202,7 +202,7 @@ pub enum Command {
     Completions(completions::Args),
     /// Write the manual pages to a directory
     ///
-    /// For yourself: mkdir -p ~/.local/share/man/man1 && whatif man ~/.local/share/man/man1
+    /// For yourself: whatif man ~/.local/share/man/man1
     Man(man::Args),
     /// Wait until a sandbox wants the network; started by other commands in the background
     #[command(hide = true)]
@@ -285,7 +285,11 @@ fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ! {
         let message = error.to_string();
         // Usage and advice follow after an empty line.
         let lines = message.lines().map(str::trim).take_while(|line| !line.is_empty());
-        crate::output::usage_error(code(error.kind()), lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "));
+        crate::output::usage_error(
+            code(error.kind()),
+            lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: "),
+            hints(&error),
+        );
         std::process::exit(2)
     }
     if error.print().and_then(|()| std::io::stdout().flush()).is_err() && !error.use_stderr() {
@@ -293,6 +297,21 @@ fn refuse(mut error: clap::Error, arguments: &[OsString]) -> ! {
         std::process::exit(crate::exit::FAILED.into())
     }
     std::process::exit(error.exit_code())
+}
+
+/// The tips that a person reads below the message.
+fn hints(error: &clap::Error) -> Vec<String> {
+    let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let similar = suggested.into_iter().flat_map(|kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => vec![word.clone()],
+        Some(ContextValue::Strings(words)) => words.clone(),
+        _ => Vec::new(),
+    });
+    let mut hints: Vec<String> = similar.map(|word| format!("similar: '{word}'")).collect();
+    if let Some(ContextValue::StyledStrs(tips)) = error.get(ContextKind::Suggested) {
+        hints.extend(tips.iter().map(ToString::to_string));
+    }
+    hints
 }
 
 /// Why a command line was refused, for programs.
@@ -329,6 +348,15 @@ fn tips(error: &clap::Error, arguments: &[OsString]) -> Vec<String> {
     if let Some(joined) = refused.filter(|refused| refused.starts_with('-')).and_then(|r| joined_value(r, &words, command)) {
         return vec![format!("a value that begins with '-' is joined to its option: '{}'", printable(&joined))];
     }
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && command_words::verb(arguments).is_some_and(|verb| arguments[verb] == word.as_str())
+    {
+        if error.get(ContextKind::SuggestedSubcommand).is_none() {
+            tips.extend(jumbled(word, &root).map(|meant| format!("a similar subcommand exists: '{meant}'")));
+        }
+        tips.push(format!("no program '{}' was found either; 'whatif PROGRAM …' runs one in a sandbox", printable(word)));
+    }
     if matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument)
         && let Some(lone) = command_words::only_a_name(arguments)
     {
@@ -341,6 +369,17 @@ fn tips(error: &clap::Error, arguments: &[OsString]) -> Vec<String> {
         tips.push(format!("to run the program '{0}' in a sandbox: whatif run {0} …", printable(&same.to_string_lossy())));
     }
     tips
+}
+
+/// A command with the same letters in another order, which the parser does not take for similar if it is short.
+fn jumbled<'a>(word: &str, root: &'a clap::Command) -> Option<&'a str> {
+    let sorted = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let commands = root.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    commands.into_iter().find(|name| sorted(name) == sorted(word))
 }
 
 /// Where a value was taken for an option: `--files -dash`.
@@ -429,6 +468,18 @@ mod tests {
         let tip = "the first word names the sandbox; without one: whatif exec -- ls -z";
         assert_eq!(tip_for(&["whatif", "exec", "ls", "-z"]).as_deref(), Some(tip));
         assert_eq!(tip_for(&["whatif", "exec", "--unknown", "--", "ls"]), None);
+    }
+
+    #[test]
+    fn what_is_neither_a_command_nor_a_program_is_told_so() {
+        let tips_for = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            tips(&Cli::try_parse_from(&words).expect_err("it is refused"), &words)
+        };
+        let tip = "no program 'nosuchprog' was found either; 'whatif PROGRAM …' runs one in a sandbox";
+        assert_eq!(tips_for(&["whatif", "nosuchprog", "-x"]), [tip]);
+        assert_eq!(tips_for(&["whatif", "rnu"])[0], "a similar subcommand exists: 'run'");
+        assert_eq!(tips_for(&["whatif", "template", "nosuchprog"]), [""; 0]);
     }
 
     #[test]

@@ -4,8 +4,14 @@ use serde_json::{Value, json};
 use whatif_engine::Exited;
 use whatif_types::{LimitHit, Limits, Span, Usage};
 
+use crate::exit;
 use crate::output::{Output, Style, bytes};
 use crate::spelled;
+
+/// The exit code as `run` and `exec` return it.
+pub fn code(exited: &Exited) -> String {
+    if exited.timed_out { format!("{} (timeout)", exit::TIMED_OUT) } else { exited.code.to_string() }
+}
 
 /// What is worth saying about the end of a command in a sandbox with these limits.
 pub fn lines(exited: &Exited, limits: &Limits, timeout: Option<Span>) -> Vec<String> {

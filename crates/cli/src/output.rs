@@ -228,10 +228,11 @@ pub fn honest(code: ExitCode) -> ExitCode {
 }
 
 /// A command line that is not understood, in JSON mode.
-pub fn usage_error(code: &'static str, message: &str) {
+pub fn usage_error(code: &'static str, message: &str, mut hints: Vec<String>) {
     let error =
         Explained { code, kind: Kind::Invalid, message: message.to_owned(), remedies: Vec::new(), retryable: false, details: None };
-    complain(document(error, vec!["see: whatif --help".to_owned()]));
+    hints.push("see: whatif --help".to_owned());
+    complain(document(error, hints));
 }
 
 /// An error in JSON: as data, and with the remedies as command lines.

@@ -42,6 +42,7 @@ pub fn call(call: &Call) -> String {
         Call::Fork { from } => about("fork", from, "NAME"),
 
         Call::Exec { name } => about("exec", name, "NAME"),
+        Call::ExecScript { name } => about("exec", name, "NAME") + " -- sh -c '…'",
         Call::ExecDetached => "exec -d".to_owned(),
         Call::Shell { name, is_stopped: false } => about("shell", name, "NAME"),
         Call::Shell { name, is_stopped: true } => {
@@ -201,7 +202,7 @@ fn named(text: &Text) -> String {
 }
 
 /// As a shell takes it for one word.
-fn quoted(text: &Text) -> String {
+pub fn quoted(text: &Text) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+@=:,~".contains(byte);
     let bytes = text.as_bytes();
     if !bytes.is_empty() && bytes.iter().all(is_plain) { String::from_utf8_lossy(bytes).into_owned() } else { in_quotes(text) }

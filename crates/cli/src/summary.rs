@@ -1,12 +1,15 @@
 //! What a sandbox changed, in a few lines: at the end of a `run`, and of a shell.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use whatif_engine::{ChangeKind, Engine, Sandbox, Summary};
+use whatif_engine::{Change, ChangeKind, Depth, Engine, Flag, PackageGroup, Sandbox, Summary};
+use whatif_types::text::Text;
 use whatif_types::timestamp;
 
 use crate::changes::packages;
 use crate::output::{Output, Style, bytes, counted, printable};
+use crate::spelled;
 
 /// `3 paths changed (1.2 KiB)`, `58 paths deleted`.
 pub fn in_words(summary: &Summary) -> String {
@@ -53,21 +56,41 @@ pub fn tell_removal(engine: &Engine, sandbox: &Sandbox, output: &Output) {
 }
 
 /// What can be done now, a line each.
-pub fn tell_next(name: &str, summary: &Summary, is_running: bool, output: &Output) {
-    for (why, command) in next(name, summary, is_running) {
+pub fn tell_next(engine: &Engine, sandbox: &Sandbox, summary: &Summary, is_running: bool, output: &Output) {
+    let packages = || {
+        let set = engine.ground.change_set(sandbox, Depth::Review).ok()?;
+        let is_flagged = |c: &&Change| c.flags.iter().any(|flag| flag.needs_approval() && *flag != Flag::Outside);
+        let mut flagged = set.changes.iter().filter(is_flagged).peekable();
+        flagged.peek()?;
+        flagged.all(|c| set.packages.around(&c.path).is_some()).then(|| called(&summary.packages))
+    };
+    for (why, command) in next(&sandbox.name, summary, is_running, packages) {
         output.note(format!("  {:<14}whatif {command}", format!("{why}:")));
     }
 }
 
+/// What `--package` takes for all of these: the name of the only one, or their managers.
+fn called(groups: &[PackageGroup]) -> String {
+    if let [PackageGroup { packages, .. }] = groups
+        && let [only] = packages.as_slice()
+    {
+        return spelled::quoted(&Text::from(&only.name));
+    }
+    let managers: BTreeSet<&str> = groups.iter().map(|group| group.manager.name()).collect();
+    managers.into_iter().collect::<Vec<_>>().join(" ")
+}
+
 /// Commands with the options without which they would show or take nothing.
-fn next(name: &str, summary: &Summary, is_running: bool) -> Vec<(&'static str, String)> {
+fn next(name: &str, summary: &Summary, is_running: bool, packages: impl FnOnce() -> Option<String>) -> Vec<(&'static str, String)> {
     let all = summary.changed_files;
     let (shows, takes) = if summary.of_git == all {
-        (" --all", " --ignored")
+        (" --all", " --ignored".to_owned())
     } else if summary.outside == all {
-        (" --outside", " --outside")
+        // A package is taken by its name, and only with all that needs an approval in it.
+        let packages = if summary.packages.is_empty() { None } else { packages() };
+        (" --outside", packages.map_or_else(|| " --outside".to_owned(), |names| format!(" --package {names} --risky")))
     } else {
-        ("", "")
+        ("", String::new())
     };
     let mut next = Vec::new();
     if all > 0 || !summary.unreadable.is_empty() {
@@ -83,14 +106,14 @@ fn next(name: &str, summary: &Summary, is_running: bool) -> Vec<(&'static str, S
 }
 
 /// After a shell: what there is by now.
-pub fn tell(sandbox: &Sandbox, summary: &Summary, output: &Output) {
+pub fn tell(engine: &Engine, sandbox: &Sandbox, summary: &Summary, output: &Output) {
     let (tag, name) = (output.paint_note(Style::Dim, "whatif:"), output.paint_note(Style::Bold, &sandbox.name));
     if summary.changed_files == 0 && summary.unreadable.is_empty() {
         return output.note(format!("{tag} nothing changed in {name}"));
     }
     output.note(format!("{tag} {} in {name}; reality is untouched", in_words(summary)));
     tell_examples(summary, &sandbox.project, output);
-    tell_next(&sandbox.name, summary, false, output);
+    tell_next(engine, sandbox, summary, false, output);
 }
 
 #[cfg(test)]
@@ -100,7 +123,7 @@ mod tests {
     #[test]
     fn what_comes_next_leads_somewhere() {
         let told = |summary: Summary, is_running| -> Vec<String> {
-            next("fox", &summary, is_running).into_iter().map(|(_, command)| command).collect()
+            next("fox", &summary, is_running, || Some("pip".to_owned())).into_iter().map(|(_, command)| command).collect()
         };
         let some = Summary { changed_files: 6, of_git: 5, ..Summary::default() };
         assert_eq!(told(some, false), ["diff fox", "apply fox", "rm fox"]);

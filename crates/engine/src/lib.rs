@@ -41,8 +41,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use whatif_diff::text::Content;
 pub use whatif_diff::{
-    Base, Blocked, Change, ChangeKind, ChangeSet, Collapsed, Counts, Depth, Flag, Kind, Moved, Node, PackageGroup, Packages, State,
-    Summary, Unreadable, granted, shown_path,
+    Base, Blocked, Change, ChangeKind, ChangeSet, Collapsed, Counts, Depth, Flag, Kind, Moved, Node, Package, PackageGroup,
+    Packages, State, Summary, Unreadable, granted, shown_path,
 };
 pub use whatif_keeper::client::News;
 pub use whatif_keeper::protocol::{Exited, Process, Stdio};

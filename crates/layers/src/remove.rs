@@ -3,7 +3,7 @@
 //! It never follows a symbolic link and never enters a mount, not even one of the same file system (a bind mount): one that
 //! should not be there is an error, not something to delete through.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
+use crate::shift::SPARE_WORK;
 use crate::{PathError, on};
 
 /// Deletes `directory` and all beneath it. A directory that is already gone is a success.
@@ -32,6 +33,39 @@ pub fn contents(directory: &Path) -> Result<(), PathError> {
     open_top(directory).and_then(|(_, _, opened)| empty(opened)).map_err(on("empty", directory))
 }
 
+/// What an overlay makes where it works is no deeper than this: `TREE/work/incompat/volatile`.
+const DEEPEST_OF_WORK: usize = 4;
+
+/// Lets the owner of a sandbox's directory delete it by other means: an overlay leaves directories with mode 0 where it works. What
+/// is gone meanwhile needs nothing.
+pub(crate) fn open_up(directory: &Path) {
+    for work in ["work", SPARE_WORK] {
+        if let Ok((_, _, trees)) = open_top(&directory.join(work)) {
+            open_up_beneath(&trees, DEEPEST_OF_WORK);
+        }
+    }
+}
+
+fn open_up_beneath(directory: &OwnedFd, levels: usize) {
+    for name in subdirectories(directory) {
+        if let Ok(child) = open_directory(directory, name.as_c_str())
+            && levels > 1
+        {
+            open_up_beneath(&child, levels - 1);
+        }
+    }
+}
+
+/// What cannot be listed is not ours to open, or gone.
+fn subdirectories(directory: &OwnedFd) -> Vec<CString> {
+    let entries = Dir::read_from(directory).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name() != c"." && entry.file_name() != c"..");
+    named
+        .filter(|entry| is_directory(directory, entry.file_name(), entry.file_type()).unwrap_or(false))
+        .map(|entry| entry.file_name().to_owned())
+        .collect()
+}
+
 /// The directory and the one it is in. What is mounted above is as it should be (the state directory itself may well be a mount);
 /// from here on nothing is.
 fn open_top(directory: &Path) -> io::Result<(OwnedFd, &OsStr, OwnedFd)> {
@@ -49,7 +83,7 @@ const DEEPEST: usize = 128;
 
 /// An explicit stack, so that no depth a sandbox can make overflows ours; what lies too deep is first moved to the top.
 fn empty(top: OwnedFd) -> io::Result<()> {
-    let mut open: Vec<(OwnedFd, Option<std::ffi::CString>)> = vec![(top, None)];
+    let mut open: Vec<(OwnedFd, Option<CString>)> = vec![(top, None)];
     let mut moved = 0_u64;
     while let Some((directory, _)) = open.last() {
         match first_subdirectory_after_deleting_the_rest(directory)? {
@@ -72,7 +106,7 @@ fn empty(top: OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn first_subdirectory_after_deleting_the_rest(directory: &OwnedFd) -> io::Result<Option<std::ffi::CString>> {
+fn first_subdirectory_after_deleting_the_rest(directory: &OwnedFd) -> io::Result<Option<CString>> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();

@@ -180,6 +180,16 @@ impl Limits {
         .find_map(|(is_nothing, what)| is_nothing.then_some(what))
     }
 
+    /// Values that would be accepted in the place of the one that `check` refuses.
+    #[must_use]
+    pub fn examples(&self) -> &'static str {
+        match self.nonsense() {
+            Some("timeout" | "ttl" | "idle") => "30s, 5m, 2h",
+            Some("pids" | "inodes") => "500, 20000",
+            _ => "512M, 2G",
+        }
+    }
+
     /// The same, said; and of memory, less than any program starts with.
     pub fn check(&self) -> Result<(), String> {
         if let Some(what) = self.nonsense() {
@@ -385,6 +395,14 @@ mod tests {
         assert_eq!(asked.clone().at_most(&lasting(59, None)).then, None);
         assert_eq!(asked.clone().at_most(&Limits { then: Some(Then::Stop), ..Limits::none() }).then, Some(Then::Stop));
         assert_eq!(lasting(60, None).at_most(&Limits { then: Some(Then::Remove), ..Limits::none() }).then, None);
+    }
+
+    #[test]
+    fn examples_have_the_unit_of_what_is_refused() {
+        let refused = |limits: Limits| limits.check().is_err().then(|| limits.examples());
+        assert_eq!(refused(Limits { timeout: Some(Span::from_secs(0)), ..Limits::default() }), Some("30s, 5m, 2h"));
+        assert_eq!(refused(Limits { pids: Some(0), ..Limits::default() }), Some("500, 20000"));
+        assert_eq!(refused(Limits { memory: Some(Size(1)), ..Limits::default() }), Some("512M, 2G"));
     }
 
     #[test]

@@ -84,7 +84,9 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     }
     if !extent.ignored {
         let groups = diff.set.collapsed.iter().filter(|g| has_group(&all, &g.path));
-        for group in groups.filter_map(|group| without_listed(group, &risky)) {
+        let of_packages = |c: &&Change| is_folded(c) && diff.set.packages.around(&c.path).is_some();
+        let shown: Vec<&Change> = risky.iter().map(|c| c.change).chain(all.iter().copied().filter(of_packages)).collect();
+        for group in groups.filter_map(|group| without_shown(group, &shown)) {
             let slash = if group.is_directory { "/" } else { "" };
             let path = format!("{}{slash}", visible_path(shown_path(&group.path, project)));
             let line = format!("   {path}  {} (ignored)", size_of(&group));
@@ -93,7 +95,7 @@ pub fn list(out: &mut dyn Write, diff: &Diff, wanted: &dyn Fn(&Change) -> bool, 
     }
     if !extent.outside {
         let others: Vec<&Change> = all.iter().copied().filter(|c| !is_folded(c)).collect();
-        outside(out, &others, output)?;
+        outside(out, diff, &others, output)?;
     }
     let cached: Vec<&Change> =
         all.iter().copied().filter(|c| extent.folds && !c.is_directory() && diff.is_in_package_cache(c)).collect();
@@ -314,11 +316,11 @@ fn size_of(group: &Collapsed) -> String {
     }
 }
 
-/// What is left of a group once those are taken out that have lines of their own.
-fn without_listed(group: &Collapsed, listed: &[Counted<'_>]) -> Option<Collapsed> {
+/// What is left of a group once those are taken out that have lines of their own, or belong to a package that has one.
+fn without_shown(group: &Collapsed, shown: &[&Change]) -> Option<Collapsed> {
     let mut left = group.clone();
     let is_counted = |c: &&Change| c.ignored && !c.is_directory() && c.path.starts_with(&group.path);
-    for change in listed.iter().map(|c| c.change).filter(is_counted) {
+    for change in shown.iter().copied().filter(is_counted) {
         left.files = left.files.saturating_sub(1);
         left.deleted = left.deleted.saturating_sub(u64::from(change.after.is_none()));
         left.bytes = left.bytes.saturating_sub(change.after.as_ref().map_or(0, |after| after.node.size));
@@ -326,13 +328,17 @@ fn without_listed(group: &Collapsed, listed: &[Counted<'_>]) -> Option<Collapsed
     (left.files > 0 || group.files == 0).then_some(left)
 }
 
-fn outside(out: &mut dyn Write, all: &[&Change], output: &Output) -> io::Result<()> {
+fn outside(out: &mut dyn Write, diff: &Diff, all: &[&Change], output: &Output) -> io::Result<()> {
     let outside: Vec<&&Change> = all.iter().filter(|c| c.outside && !c.is_directory()).collect();
     if outside.is_empty() {
         return Ok(());
     }
     let count = counted(outside.len() as u64, "change");
-    writeln!(out, "{}", output.paint(Style::Dim, format!("   {count} outside the project (whatif diff --outside lists them):")))?;
+    writeln!(
+        out,
+        "{}",
+        output.paint(Style::Dim, format!("   {count} outside the project (whatif diff {} --outside lists them):", diff.title))
+    )?;
     let risky_first = |c: &&&Change| !c.flags.iter().any(|f| f.needs_approval() && *f != Flag::Outside);
     let mut shown = outside.clone();
     shown.sort_by_key(risky_first);
@@ -341,6 +347,9 @@ fn outside(out: &mut dyn Write, all: &[&Change], output: &Output) -> io::Result<
         let words: Vec<&str> = change.flags.iter().filter(|f| f.needs_approval()).map(|f| change.in_words(*f)).collect();
         let note = if words.is_empty() { String::new() } else { format!("  {}", output.paint(Style::Red, words.join("; "))) };
         writeln!(out, "   {} {}{note}", output.paint(style, sign), visible_path(&change.path))?;
+    }
+    if let Some(more) = outside.len().checked_sub(MOST_OUTSIDE).filter(|more| *more > 0) {
+        writeln!(out, "{}", output.paint(Style::Dim, format!("   … and {more} more")))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use whatif_engine::changes::apply::TakenPackages;
-use whatif_engine::{Counts, PackageGroup, shown_path};
+use whatif_engine::{Counts, Package, PackageGroup, shown_path};
 
 use crate::output::{Output, Style, counted, printable, visible_path};
 
@@ -24,16 +24,24 @@ pub fn in_words<'a>(groups: impl IntoIterator<Item = &'a PackageGroup>, project:
     places.iter().map(|(first, place, all)| line(first, place, all, project)).collect()
 }
 
-/// Of one group, without counting its files.
+/// Of one group: its packages alone.
 #[must_use]
-pub fn title(group: &PackageGroup, project: &Path) -> String {
-    let line = line(group, &place_of(group), &[group], project);
-    line.replacen(&format!(", {}", counted(group.files as u64, "file")), "", 1)
+pub fn title(group: &PackageGroup) -> String {
+    format!("{}: {}", group.manager.name(), named(&group.packages.iter().collect::<Vec<_>>()))
 }
 
 fn line(first: &PackageGroup, place: &Path, all: &[&PackageGroup], project: &Path) -> String {
     let packages: Vec<_> = all.iter().flat_map(|group| &group.packages).collect();
     let files = all.iter().map(|group| group.files).sum::<usize>();
+    let names = named(&packages);
+    let place = if place == Path::new("/") { String::new() } else { format!(" in {}", visible_path(shown_path(place, project))) };
+    let counts = Counts::of(packages).in_words();
+    // Some of the files may be elsewhere, such as programs in ~/.local/bin.
+    format!("{}: {counts}{place}, {} ({names})", first.manager.name(), counted(files as u64, "file"))
+}
+
+/// The first few names, with what became of each.
+fn named(packages: &[&Package]) -> String {
     let named = packages.iter().take(MOST_NAMED).map(|package| {
         let versions = match (&package.before, &package.after) {
             (Some(before), Some(after)) => format!("{before} → {after}"),
@@ -46,9 +54,7 @@ fn line(first: &PackageGroup, place: &Path, all: &[&PackageGroup], project: &Pat
     if packages.len() > MOST_NAMED {
         names.push_str(&format!(" and {} more", packages.len() - MOST_NAMED));
     }
-    let place = if place == Path::new("/") { String::new() } else { format!(" in {}", visible_path(shown_path(place, project))) };
-    let counts = Counts::of(packages).in_words();
-    format!("{}: {counts}, {}{place} ({names})", first.manager.name(), counted(files as u64, "file"))
+    names
 }
 
 /// Each global package of npm has a directory of its own.

@@ -143,7 +143,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
             output.note(format!("{tag} the command failed with exit code {}", exited.code));
         }
         if let Ok(summary) = engine.ground.summarize(&running.sandbox) {
-            summary::tell(&running.sandbox, &summary, output);
+            summary::tell(engine, &running.sandbox, &summary, output);
         }
     }
     Ok(super::run::exit_code(&exited))

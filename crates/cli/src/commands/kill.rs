@@ -37,6 +37,9 @@ const NAMES: [(&str, i32); 12] = [
     ("STOP", 19),
 ];
 
+/// HUP, INT, QUIT and TERM: a process that ignores them goes on.
+const ENDING: [i32; 4] = [1, 2, 3, 15];
+
 fn signal(text: &str) -> Result<i32, String> {
     let upper = text.to_ascii_uppercase();
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);
@@ -47,5 +50,20 @@ fn signal(text: &str) -> Result<i32, String> {
 pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let pid = engine.lifecycle.kill(&args.name.as_str().into(), args.process, args.signal)?;
     output.document(&json!({ "pid": pid, "signal": args.signal }));
+    if output.json {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = NAMES
+        .iter()
+        .find(|(_, number)| *number == args.signal)
+        .map_or_else(|| args.signal.to_string(), |(name, _)| (*name).to_owned());
+    let process = match args.process {
+        Chosen::Id(id) => id.to_string(),
+        Chosen::Pid(pid) => pid.to_string(),
+    };
+    output.line(format!("sent {name} to {process}"));
+    if ENDING.contains(&args.signal) && engine.lifecycle.outlives_signal(&args.name.as_str().into(), pid) {
+        output.note(format!("  it still runs; to end it by force: whatif kill {} {} -s KILL", args.name, process));
+    }
     Ok(ExitCode::SUCCESS)
 }

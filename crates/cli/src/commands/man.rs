@@ -12,7 +12,7 @@ use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// An existing directory, for example ~/.local/share/man/man1
+    /// The directory, made if it does not exist, for example ~/.local/share/man/man1
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
@@ -21,12 +21,13 @@ pub fn execute(args: &Args, output: &Output) -> Outcome {
     // Without it, there would be a page for the help of each page.
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    clap_mangen::generate_to(command, &args.directory).map_err(|e| {
+    let written = std::fs::create_dir_all(&args.directory).and_then(|()| clap_mangen::generate_to(command, &args.directory));
+    written.map_err(|e| {
         let directory = args.directory.display();
         Failure::usage(
             "no_such_path",
             format!("failed to write the manual pages to {directory}: {e}"),
-            "name a directory that exists and that you can write to",
+            "name a directory that you can write to",
         )
     })?;
     output.line(format!("manual pages written to {0}; to read one: man {0}/whatif-run.1", args.directory.display()));

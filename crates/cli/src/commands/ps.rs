@@ -7,6 +7,7 @@ use whatif_engine::{Engine, Exited};
 use whatif_types::CommandId;
 
 use super::{Outcome, meant_and_told};
+use crate::ending;
 use crate::output::{Output, Style, bytes, printable};
 use crate::table;
 
@@ -60,7 +61,7 @@ fn ended_rows(ended: &[Exited], output: &Output) -> Vec<Vec<String>> {
         let why = e.limit_hit.map(|hit| format!(" ({})", format!("{hit:?}").to_lowercase())).unwrap_or_default();
         rows.push(vec![
             e.pid.to_string(),
-            format!("{}{why}", e.code),
+            format!("{}{why}", ending::code(e)),
             seconds(e.usage.wall_ms),
             seconds(e.usage.cpu_ms),
             bytes(e.usage.peak_memory_bytes),

@@ -85,6 +85,7 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
             }
         }
     }
+    engine.lifecycle.open_up_the_rest();
     output.document(&json!({ "removed": removed, "already_removed": already_removed }));
     first_failure.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }

@@ -200,7 +200,7 @@ fn report(engine: &Engine, finished: &Finished, exited: &Exited, is_closed: bool
     tell_left_in_tmp(finished, exited, output);
     used.into_iter().for_each(|line| output.note(line));
     summary::tell_removal(engine, &finished.sandbox, output);
-    summary::tell_next(name, changes, finished.left_processes, output);
+    summary::tell_next(engine, &finished.sandbox, changes, finished.left_processes, output);
 }
 
 /// A sandbox has a /tmp of its own, in memory: it ends with the last process.

@@ -39,7 +39,7 @@ pub fn execute(engine: &Engine, args: Args, output: &Output) -> Outcome {
     if !output.json
         && let Ok(summary) = engine.ground.summarize(&sandbox)
     {
-        summary::tell(&sandbox, &summary, output);
+        summary::tell(engine, &sandbox, &summary, output);
     }
     Ok(outcome)
 }

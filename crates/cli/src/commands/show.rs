@@ -143,7 +143,10 @@ fn rows(shown: &Shown, output: &Output) -> Vec<Vec<String>> {
         rows.push(("uses", format!("{} of memory, {cpu:.1} s of CPU time, up for {up} s", bytes(stats.memory_bytes))));
     }
     for ended in shown.ended.iter().rev().take(3) {
-        rows.push(("ended", format!("{} with {}: {}", printable(&ended.command), ended.code, ending::usage(&ended.usage))));
+        rows.push((
+            "ended",
+            format!("{} with {}: {}", printable(&ended.command), ending::code(ended), ending::usage(&ended.usage)),
+        ));
     }
     rows.into_iter().map(|(label, value)| vec![output.paint(Style::Dim, label), value]).collect()
 }

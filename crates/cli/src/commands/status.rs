@@ -3,8 +3,8 @@ use crate::exit::ExitCode;
 use whatif_engine::changes::apply::Outlook;
 use whatif_engine::changes::status::{Drift, Standing};
 use whatif_engine::{Base, Engine, EngineError, Moved, shown_path};
-use whatif_types::Status;
 use whatif_types::timestamp::age;
+use whatif_types::{Sandbox, Status};
 
 use super::{Outcome, meant};
 use crate::changes;
@@ -27,13 +27,13 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     let name = output.paint(Style::Bold, &standing.sandbox.name);
     let applies = applied_wholly(engine, &standing)?;
     if !applies.is_empty() {
-        output.line(format!("{name} is {} old; {}", age(standing.age_ms), changes::all_applied("it", &applies)));
+        output.line(format!("{name} is {}; {}", how_old(&standing), changes::all_applied("it", &applies)));
         // What reality did since is told all the same.
         if standing.drift.is_empty() && standing.lost_names.is_empty() && standing.unreadable.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
     } else {
-        output.line(format!("{name} is {} old and holds {}", age(standing.age_ms), held(&standing)));
+        output.line(format!("{name} is {} and holds {}", how_old(&standing), held(&standing)));
     }
     for line in changes::packages::in_words(&standing.packages, &standing.sandbox.project) {
         output.line(format!("  {line}"));
@@ -92,6 +92,18 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Since it was made, and since its last rebase.
+fn how_old(standing: &Standing) -> String {
+    let Sandbox { created_at, details, .. } = &standing.sandbox;
+    match details.based_at {
+        None => format!("{} old", age(standing.age_ms)),
+        Some(based_at) => {
+            let since_made = standing.age_ms + based_at.saturating_sub(*created_at);
+            format!("{} old, was rebased {} ago,", age(since_made), age(standing.age_ms))
+        }
+    }
 }
 
 /// The applies by which everything became real; none if something differs from reality.

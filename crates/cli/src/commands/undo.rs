@@ -13,6 +13,7 @@ use super::apply::after;
 use crate::interrupt::Following;
 use crate::output::{Output, Style, counted, done, printable, visible_path};
 use crate::person::Person;
+use crate::spelled;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -70,12 +71,26 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
     if prepared.is_in_part {
         output.line(format!("  take back the rest: whatif undo {}", prepared.page.id));
     }
+    if let Some(commit) = prepared.page.commit.as_deref().filter(|_| prepared.page.undo_of.is_none()) {
+        let commit = &commit[..commit.len().min(12)];
+        output.line(format!(
+            "  commit {commit} stays in git; to commit its reverse: git add -A -- {} && git commit -m 'Revert {commit}'",
+            committed(&prepared, engine)
+        ));
+    }
     output.line(format!("  to get the changes back, undo the undo: whatif undo {}", prepared.id));
     output.document(&document(&prepared, Some(&notes)));
     if let Some(signal) = interrupted {
         output.note(format!("interrupted by {} too late to stop it: everything is restored", signal_name(signal)));
     }
     Ok(after(interrupted))
+}
+
+/// What a commit of the reverse consists of. Other edits in the project are no part of it.
+fn committed(prepared: &PreparedUndo, engine: &Engine) -> String {
+    let in_project = prepared.paths.iter().filter(|path| path.starts_with(&prepared.page.project));
+    let paths: Vec<String> = in_project.map(|path| spelled::quoted(&Text::from(shown_path(path, &engine.caller().cwd)))).collect();
+    if paths.len() > MOST_NAMED { "PATH…".to_owned() } else { paths.join(" ") }
 }
 
 /// More are counted.

@@ -77,8 +77,7 @@ pub struct App {
 impl App {
     #[must_use]
     pub fn new(subject: Subject, review: Review, read: Reader) -> Self {
-        let words: Vec<Rc<str>> =
-            subject.packages.groups().iter().map(|group| packages::title(group, &subject.project).into()).collect();
+        let words: Vec<Rc<str>> = subject.packages.groups().iter().map(|group| packages::title(group).into()).collect();
         let packages_of = |change: &Change| words.get(subject.packages.around(&change.path)?).cloned();
         let facts = subject.changes.iter().map(|c| Facts { packages: packages_of(c), ..Facts::of(c) }).collect();
         Self::with_facts(subject, facts, review, read)

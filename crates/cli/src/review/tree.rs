@@ -112,8 +112,8 @@ impl Tree {
                 false => first.parts.iter().zip(&last.parts).take_while(|(a, b)| a == b).count(),
             };
             let path: PathBuf = first.parts[..common].iter().collect();
-            let at =
-                self.push(Item::Directory(path), self.nodes[parent].group, joined(&first.parts[level..common], true), Some(parent));
+            let label = joined(&first.parts[level..common], !is_title);
+            let at = self.push(Item::Directory(path), self.nodes[parent].group, label, Some(parent));
             self.fill(run, common, at);
             self.close(at);
         }
@@ -230,19 +230,11 @@ mod tests {
     fn what_belongs_to_packages_lies_together() {
         let changes = sample::changes(&["A /usr/bin/x", "A /usr/lib/y", "A /usr/lib/z", "M a"]);
         let mut facts = sample::facts(&changes, &[]);
-        (1..3).for_each(|n| facts[n].packages = Some("apt: +1 package (x 1)".into()));
+        (1..3).for_each(|n| facts[n].packages = Some("apt: x 1".into()));
         let tree = Tree::new(&changes, &facts, Path::new(sample::PROJECT));
         let shown: Vec<String> = tree.nodes.iter().map(|n| format!("{}{}", "  ".repeat(n.depth), n.label)).collect();
-        let expected = [
-            "changes",
-            "  a",
-            "outside the project",
-            "  /usr/bin/x",
-            "  apt: +1 package (x 1)/",
-            "    /usr/lib/",
-            "      y",
-            "      z",
-        ];
+        let expected =
+            ["changes", "  a", "outside the project", "  /usr/bin/x", "  apt: x 1", "    /usr/lib/", "      y", "      z"];
         assert_eq!(shown, expected);
     }
 

@@ -15,6 +15,7 @@ use crate::EngineError;
 use crate::changes::{Changes, ChangesError};
 use crate::ground::GroundError;
 use crate::ground::still::Binding;
+use crate::history::HistoryError;
 pub use crate::merge::CONTEXT_LINES;
 
 /// What is compared.
@@ -60,7 +61,7 @@ impl Changes {
                 let found = self.ground.find_changes(&sandbox)?;
                 return Ok(Some((sandbox, found)));
             }
-            let (sandbox, snapshot) = self.ground.find_snapshot(name)?;
+            let (sandbox, snapshot) = self.ground.find_snapshot(name).map_err(no_such_position)?;
             let found = self.ground.changes_at(&sandbox, &snapshot)?;
             Ok(Some((sandbox, found)))
         };
@@ -81,5 +82,15 @@ impl Changes {
             Err(EngineError::Ground(GroundError::NoSuchSandbox { .. } | GroundError::Ambiguous { .. })) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A side may be a sandbox or a snapshot.
+fn no_such_position(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Ground(GroundError::NoSuchSnapshot { label, sandbox: None }) => {
+            HistoryError::NoSuchPosition { name: label }.into()
+        }
+        other => other,
     }
 }

@@ -54,7 +54,11 @@ pub(super) fn probe(uid: u32) -> Probe {
         .filter(|(_, program)| ["/usr/bin", "/usr/local/bin", "/usr/sbin"].iter().any(|d| has_program(d, program)))
         .map(|(name, _)| name)
         .collect();
-    let others = if found.is_empty() { String::new() } else { format!("; found on this machine for later: {}", found.join(", ")) };
+    let others = if found.is_empty() {
+        String::new()
+    } else {
+        format!("; also on this machine, not used by this version: {}", found.join(", "))
+    };
     Probe::ok("providers", format!("{}{others}", known.join("; ")))
 }
 

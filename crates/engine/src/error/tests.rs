@@ -248,7 +248,7 @@ fn of_misuse() -> Vec<EngineError> {
         told(LifecycleError::VersionChanged { name: fox(), seen: 3, now: 4 }),
         told(LifecycleError::TemplateElsewhere { template: "node".to_owned(), project: p() }),
         told(LifecycleError::MaskOfEverything),
-        told(GroundError::Limit { why: "too little".to_owned() }),
+        told(GroundError::Limit { why: "too little".to_owned(), examples: "30s, 5m" }),
         told(GroundError::NoSuchLimits { name: "x".to_owned(), known: vec!["small".to_owned()] }),
         told(ChangesError::ComparesReality),
         told(GroundError::NotItsOwn { label: "one".to_owned(), sandbox: fox() }),

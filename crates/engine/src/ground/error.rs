@@ -81,7 +81,7 @@ pub enum GroundError {
     Keeper(ClientError),
 
     #[error("{why}")]
-    Limit { why: String },
+    Limit { why: String, examples: &'static str },
     #[error("there are no limits called '{}'", name.escape_debug())]
     NoSuchLimits { name: String, known: Vec<String> },
     #[error("the limit on {resource} would only be {by}{}", if why.is_empty() { String::new() } else { format!(": {why}") })]

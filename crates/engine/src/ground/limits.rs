@@ -56,7 +56,7 @@ impl Lease<'_> {
 
 /// Refuses a limit of 0: taken at its word it would end everything at once, and nobody who means "no limit" wants that.
 pub fn check(asked: &Limits) -> Result<(), EngineError> {
-    asked.check().map_err(|why| GroundError::Limit { why }.into())
+    asked.check().map_err(|why| GroundError::Limit { why, examples: asked.examples() }.into())
 }
 
 impl Ground {

@@ -72,6 +72,9 @@ pub enum LifecycleError {
 
     #[error("{}", .0.message)]
     Command(Failed),
+    /// The same where the sandbox was there before the command.
+    #[error("{}", failed.message)]
+    NotFoundIn { name: String, failed: Failed },
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
@@ -144,6 +147,7 @@ impl Explain for LifecycleError {
                 Reason::Directory => "bad_directory",
                 _ => "refused",
             },
+            Self::NotFoundIn { .. } => "command_not_found",
             Self::File(error) => error.code(),
             Self::Device(error) => error.code(),
             Self::NoSuchProcess { .. } => "no_such_process",
@@ -168,7 +172,7 @@ impl Explain for LifecycleError {
             Self::Boot { errno, .. } => kind_of(&io::Error::from_raw_os_error(*errno)),
             Self::Helper { source } => kind_of(source),
             Self::Uncopied(error) => kind_of(&error.source),
-            Self::Command(failed) => kind_of_command(failed),
+            Self::Command(failed) | Self::NotFoundIn { failed, .. } => kind_of_command(failed),
             Self::Launch(error) => error.kind(),
             Self::File(error) => error.kind(),
             Self::Device(error) => error.kind(),

@@ -24,7 +24,7 @@ use crate::ground::lifetime::last_words;
 use crate::lifecycle::start::Why;
 use crate::lifecycle::unrecorded::Recorded;
 use crate::lifecycle::view::{Freshened, knows_its_overlays};
-use crate::lifecycle::{Lifecycle, attend};
+use crate::lifecycle::{Lifecycle, LifecycleError, attend};
 use crate::network::secrets;
 
 /// How long a process may linger after its command before it counts as left running.
@@ -252,6 +252,9 @@ impl Lifecycle {
                 // Another command stops it, and gives what runs in it more time than this one waits.
                 Err(ClientError::Failed(failed)) if failed.reason == Reason::Ending => {
                     return Err(GroundError::EndedMeanwhile { name: entered.sandbox.name, has_run: false }.into());
+                }
+                Err(ClientError::Failed(failed)) if failed.reason == Reason::NotFound => {
+                    return Err(LifecycleError::NotFoundIn { name: entered.sandbox.name, failed }.into());
                 }
                 Err(error) => return Err(self.ground.explain_end(&entered.sandbox, error)),
             }

@@ -39,6 +39,11 @@ impl Lifecycle {
         self.ground.was_removed(word)
     }
 
+    /// What is deleted in the background can be deleted by other means from now on: whoever uninstalls does that.
+    pub fn open_up_the_rest(&self) {
+        self.ground.state.open_up();
+    }
+
     fn remove_called(&self, which: &Selector, only_stopped: bool) -> Result<Sandbox, EngineError> {
         let sandbox = self.ground.resolve(which)?;
         if only_stopped && sandbox.status == Status::Active {

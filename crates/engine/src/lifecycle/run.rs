@@ -25,6 +25,8 @@ use crate::{EngineError, now};
 
 /// How long a killed sandbox may take to be gone.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
+/// Recorded for a command that reached its timeout, whichever signal ended it. It is what `timeout` returns.
+const TIMED_OUT: i32 = 124;
 
 /// Whether the sandbox stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -220,7 +222,7 @@ impl Lifecycle {
         }
         self.record_run(&mut running)?;
         let mut sandbox = running.sandbox.clone();
-        sandbox.details.exit_code = Some(exited.code);
+        sandbox.details.exit_code = Some(if exited.timed_out { TIMED_OUT } else { exited.code });
         sandbox.details.usage = Some(exited.usage);
         sandbox.details.changed_files = summary.changed_files;
         sandbox.details.size_bytes = summary.size_bytes;

@@ -1,5 +1,7 @@
 //! Everything about one sandbox.
 
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
 use whatif_diff::Summary;
 use whatif_keeper::protocol::{Exited, Process, Reason, Stats};
@@ -12,6 +14,9 @@ use crate::EngineError;
 use crate::ground::GroundError;
 use crate::lifecycle::list::Listed;
 use crate::lifecycle::{Lifecycle, LifecycleError};
+
+/// What most programs need to end when they are asked to.
+const AFTER_SIGNAL: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
@@ -139,5 +144,23 @@ impl Lifecycle {
         };
         client.signal(pid, signal).map_err(explain)?;
         Ok(pid)
+    }
+
+    /// Whether a process is still there a moment after it was sent a signal. Where that cannot be found out, it is taken to be gone.
+    #[must_use]
+    pub fn outlives_signal(&self, which: &Selector, pid: i32) -> bool {
+        let deadline = Instant::now() + AFTER_SIGNAL;
+        let is_alive = || {
+            let sandbox = self.ground.resolve(which).ok()?;
+            let all = self.ground.connect(&sandbox).ok()?.list().ok()?;
+            Some(all.iter().any(|process| process.pid == pid && process.state != 'Z'))
+        };
+        loop {
+            let alive = is_alive().unwrap_or(false);
+            if !alive || Instant::now() >= deadline {
+                return alive;
+            }
+            std::thread::sleep(AFTER_SIGNAL / 20);
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Races {
         let (outcome, sandbox) = match done {
             Ok(done) => done?,
             // What is not there, or is no program, is the attempt's fault.
-            Err(EngineError::Lifecycle(LifecycleError::Command(failed))) => {
+            Err(EngineError::Lifecycle(LifecycleError::Command(failed) | LifecycleError::NotFoundIn { failed, .. })) => {
                 let failed = Outcome { ended: Some(never_begun(&failed)), ..Outcome::without_result(Verdict::Failed) };
                 return Some(Tried::without_sandbox(failed));
             }

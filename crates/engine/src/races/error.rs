@@ -118,7 +118,10 @@ impl Explain for RaceError {
             Self::Plan(error) => return error.remedies(),
             Self::NoSuchRace { .. } => remedy![Mention(Call::Races), " lists them"],
             Self::NoRaceHere => remedy!["start one: ", Call::RaceAny],
-            Self::NoSuchAttempt { known, .. } => format!("its attempts are {}", known.join(", ")).into(),
+            Self::NoSuchAttempt { known, .. } => match known.as_slice() {
+                [only] => format!("it has one attempt: {only}").into(),
+                _ => format!("its attempts are {}", known.join(", ")).into(),
+            },
             Self::UnderWay { .. } => remedy![Mention(Call::RaceShow), " shows its progress"],
             Self::NothingLeft { .. } => remedy!["run everything again: ", Call::RaceRerun { attempt: Value::Unsaid }],
             Self::SetupFailed { .. } => {

@@ -38,6 +38,10 @@ pub enum Call {
     Exec {
         name: Value,
     },
+    /// The same of a command that a shell takes apart.
+    ExecScript {
+        name: Value,
+    },
     /// In the background.
     ExecDetached,
     Shell {

@@ -63,9 +63,14 @@ fn draw_row(buffer: &mut Buffer, app: &App, index: usize, area: Rect, theme: The
     // The name tells more than what is said about it.
     let has_room = right.width() > 0 && (beside >= LEAST_OF_NAME || beside >= width(&node.label));
     let (right, room) = if has_room { (right, beside) } else { (Line::default(), all) };
-    let label = if node.item == Item::Group { start_of(&node.label, room) } else { end_of(&node.label, room) };
+    let label = if is_title(node) { start_of(&node.label, room) } else { end_of(&node.label, room) };
     left.push(span(theme, label_tone(app, node), label));
     spread(buffer, area, Line::from(left), right);
+}
+
+/// Of a group or a package, whose beginning says most. Of a path it is the end.
+fn is_title(node: &Node) -> bool {
+    node.item == Item::Group || matches!(node.item, Item::Directory(_)) && !node.label.ends_with('/')
 }
 
 fn label_tone(app: &App, node: &Node) -> Tone {

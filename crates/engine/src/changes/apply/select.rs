@@ -295,7 +295,8 @@ impl Rules<'_> {
         let wholes = self.wholes_around(path).filter_map(|whole| Some((whole, *self.units.get(&whole)?)));
         let wholes: Vec<(Whole<'_>, Unit)> = wholes.collect();
         let is_ignored = wholes.first().map_or(change.ignored && !is_risky, |(_, unit)| unit.is_ignored);
-        let risky_whole = wholes.iter().find(|(_, unit)| unit.is_risky).map(|(whole, _)| *whole);
+        // The narrower one is named: a package before the tree around it.
+        let risky_whole = wholes.iter().rev().find(|(_, unit)| unit.is_risky).map(|(whole, _)| *whole);
         let has_no_approval = is_risky && !given.risky;
         // What the sandbox deleted in such a directory would keep it from being replaced.
         let goes_with_another = change.after.is_none() && self.replaced.iter().any(|directory| path.starts_with(directory));

@@ -87,7 +87,7 @@ impl GroundError {
             Self::Keeper(_) => {
                 vec![remedy![Mention(Call::List), " shows its state; ", Mention(Call::start(Value::Unsaid)), " starts it again"]]
             }
-            Self::Limit { .. } => vec!["say how much it may be (512M, 2G), or leave it out".into()],
+            Self::Limit { examples, .. } => vec![format!("say how much it may be ({examples}), or leave it out").into()],
             Self::NoSuchLimits { known, .. } => {
                 vec![format!("known: {}, none; further ones are [profiles.NAME] in the configuration", known.join(", ")).into()]
             }

@@ -79,7 +79,8 @@ impl LifecycleError {
                 Mention(Call::remove(Value::Unsaid)),
                 " ends it and removes the sandbox"
             ]],
-            Self::Command(failed) => vec![of_command(failed)],
+            Self::Command(failed) => vec![of_command(failed, Call::RunScript)],
+            Self::NotFoundIn { name, failed } => vec![of_command(failed, Call::ExecScript { name: name.into() })],
             Self::File(error) => error.remedies(),
             Self::NoSuchProcess { name, .. } => vec![remedy!["list its processes: ", Call::Processes { name: name.into() }]],
             Self::EndUnknown { name, id } => {
@@ -121,10 +122,10 @@ fn another_directory() -> Remedy {
     remedy!["choose another with ", Choice::Cwd(Value::Unsaid)]
 }
 
-fn of_command(failed: &Failed) -> Remedy {
+fn of_command(failed: &Failed, script: Call) -> Remedy {
     match failed.reason {
         Reason::Directory => another_directory(),
-        Reason::NotFound => remedy!["is it installed? For a shell's own words and pipes: ", Call::RunScript],
+        Reason::NotFound => remedy!["is it installed? For a shell's own words and pipes: ", script],
         // A program is executed whether or not the disk is full; a terminal is what can be missing.
         Reason::CannotExecute if failed.errno == Errno::NOSPC.raw_os_error() => {
             "no pseudo-terminal is left: end programs in the sandbox that opened many, or run it without one: … < /dev/null | cat"
