@@ -233,16 +233,8 @@ mod tests {
         (1..3).for_each(|n| facts[n].packages = Some("apt: x 1".into()));
         let tree = Tree::new(&changes, &facts, Path::new(sample::PROJECT));
         let shown: Vec<String> = tree.nodes.iter().map(|n| format!("{}{}", "  ".repeat(n.depth), n.label)).collect();
-        let expected = [
-            "changes",
-            "  a",
-            "outside the project",
-            "  /usr/bin/x",
-            "  apt: x 1",
-            "    /usr/lib/",
-            "      y",
-            "      z",
-        ];
+        let expected =
+            ["changes", "  a", "outside the project", "  /usr/bin/x", "  apt: x 1", "    /usr/lib/", "      y", "      z"];
         assert_eq!(shown, expected);
     }
 
