@@ -355,7 +355,7 @@ fn tips(error: &clap::Error, arguments: &[OsString]) -> Vec<String> {
         if error.get(ContextKind::SuggestedSubcommand).is_none() {
             tips.extend(jumbled(word, &root).map(|meant| format!("a similar subcommand exists: '{meant}'")));
         }
-        tips.push(format!("no program '{}' was found either; 'whatif PROGRAM …' runs one in a sandbox", printable(word)));
+        tips.push(format!("no program '{}' was found either; to run one: whatif PROGRAM …", printable(word)));
     }
     if matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::MissingRequiredArgument)
         && let Some(lone) = command_words::only_a_name(arguments)
@@ -476,7 +476,7 @@ mod tests {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
             tips(&Cli::try_parse_from(&words).expect_err("it is refused"), &words)
         };
-        let tip = "no program 'nosuchprog' was found either; 'whatif PROGRAM …' runs one in a sandbox";
+        let tip = "no program 'nosuchprog' was found either; to run one: whatif PROGRAM …";
         assert_eq!(tips_for(&["whatif", "nosuchprog", "-x"]), [tip]);
         assert_eq!(tips_for(&["whatif", "rnu"])[0], "a similar subcommand exists: 'run'");
         assert_eq!(tips_for(&["whatif", "template", "nosuchprog"]), [""; 0]);
