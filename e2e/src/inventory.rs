@@ -99,7 +99,7 @@ impl World {
 
     /// Two levels of the state directory, without what may grow and shrink by itself.
     fn state_files(&self) -> BTreeSet<String> {
-        let by_itself = ["cache", "spare", "state.db", "state.db-wal", "state.db-shm", "reserve"];
+        let by_itself = ["cache", "events", "spare", "state.db", "state.db-wal", "state.db-shm", "reserve"];
         let mut files = BTreeSet::new();
         for path in children(&self.state) {
             let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
