@@ -15,7 +15,6 @@ use crate::EngineError;
 use crate::changes::{Changes, ChangesError};
 use crate::ground::GroundError;
 use crate::ground::still::Binding;
-use crate::history::HistoryError;
 pub use crate::merge::CONTEXT_LINES;
 
 /// What is compared.
@@ -89,7 +88,7 @@ impl Changes {
 fn no_such_position(error: EngineError) -> EngineError {
     match error {
         EngineError::Ground(GroundError::NoSuchSnapshot { label, sandbox: None }) => {
-            HistoryError::NoSuchPosition { name: label }.into()
+            GroundError::NoSuchPosition { name: label }.into()
         }
         other => other,
     }

@@ -86,7 +86,7 @@ fn of_what_is_there() -> Vec<EngineError> {
         told(GroundError::NoSuchSnapshot { label: "one".to_owned(), sandbox: None }),
         told(GroundError::NoSuchSnapshot { label: "one".to_owned(), sandbox: Some(fox()) }),
         told(GroundError::AmbiguousSnapshot { label: "one".to_owned(), names: vec!["a@one".to_owned(), "b@one".to_owned()] }),
-        told(HistoryError::NoSuchPosition { name: fox() }),
+        told(GroundError::NoSuchPosition { name: fox() }),
         told(GroundError::NoSuchTemplate { name: fox() }),
         told(GroundError::ProjectMissing { name: fox(), project: p() }),
         told(GroundError::NoRoom { why: "no room".to_owned() }),

@@ -35,6 +35,8 @@ pub enum GroundError {
     Ambiguous { prefix: String, names: Vec<String> },
     #[error("{} no snapshot called '{label}'", sandbox.as_ref().map_or("there is".to_owned(), |s| format!("sandbox '{s}' has")))]
     NoSuchSnapshot { label: String, sandbox: Option<String> },
+    #[error("no sandbox or snapshot is called '{name}'")]
+    NoSuchPosition { name: String },
     #[error("'{label}' fits several snapshots: {}", names.join(", "))]
     AmbiguousSnapshot { label: String, names: Vec<String> },
     #[error("'{label}' is no snapshot of '{sandbox}', nor on the way it came")]
@@ -145,7 +147,7 @@ impl Explain for GroundError {
     fn code(&self) -> &'static str {
         match self {
             Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } | Self::Removed { .. } => "not_found",
-            Self::NoSuchSnapshot { .. } | Self::NoSuchTemplate { .. } => "not_found",
+            Self::NoSuchSnapshot { .. } | Self::NoSuchTemplate { .. } | Self::NoSuchPosition { .. } => "not_found",
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } => "ambiguous_name",
             Self::Incomplete { .. } | Self::Behind { .. } | Self::StrayHead { .. } => "incomplete",
             Self::Unmounted { .. } => "unmounted",
@@ -178,7 +180,7 @@ impl Explain for GroundError {
     fn kind(&self) -> Kind {
         match self {
             Self::NoSuchSandbox { .. } | Self::NoSandboxHere { .. } | Self::Removed { .. } => Kind::NotFound,
-            Self::NoSuchSnapshot { .. } | Self::NoSuchTemplate { .. } => Kind::NotFound,
+            Self::NoSuchSnapshot { .. } | Self::NoSuchTemplate { .. } | Self::NoSuchPosition { .. } => Kind::NotFound,
             Self::ProjectMissing { .. } | Self::NoSuchLimits { .. } => Kind::NotFound,
             Self::Ambiguous { .. } | Self::AmbiguousSnapshot { .. } | Self::NotItsOwn { .. } => Kind::Invalid,
             Self::KeyInUse { .. } => Kind::Unavailable,

@@ -3,15 +3,13 @@
 use std::path::PathBuf;
 
 use whatif_archive::ArchiveError;
-use whatif_types::remedy::{Call, Choice, Mention, Value};
+use whatif_types::remedy::{Call, Choice, Mention};
 use whatif_types::{Backend, Explain, Kind, Remedy, remedy};
 
 use crate::ground::error::of_io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    #[error("no sandbox or snapshot is called '{name}'")]
-    NoSuchPosition { name: String },
     #[error("the archive cannot be used: {why}")]
     BadArchive { why: String },
     #[error("the archive was made for the project {}, and this is {}", theirs.display(), yours.display())]
@@ -32,7 +30,6 @@ impl HistoryError {
 impl Explain for HistoryError {
     fn code(&self) -> &'static str {
         match self {
-            Self::NoSuchPosition { .. } => "not_found",
             Self::BadArchive { .. } => "bad_archive",
             Self::OtherProject { .. } => "other_project",
             Self::OtherBackend { .. } => "other_backend",
@@ -42,7 +39,6 @@ impl Explain for HistoryError {
 
     fn kind(&self) -> Kind {
         match self {
-            Self::NoSuchPosition { .. } => Kind::NotFound,
             Self::BadArchive { .. } => Kind::Invalid,
             Self::OtherProject { .. } | Self::OtherBackend { .. } => Kind::Conflict,
             Self::Archive(error) => error.kind(),
@@ -51,9 +47,6 @@ impl Explain for HistoryError {
 
     fn remedies(&self) -> Vec<Remedy> {
         vec![match self {
-            Self::NoSuchPosition { .. } => {
-                remedy![Mention(Call::List), " lists the sandboxes, ", Mention(Call::snapshots(Value::Blank)), " their snapshots"]
-            }
             Self::BadArchive { .. } => remedy!["nothing was imported; ", Mention(Call::ImportList), " shows what is in it"],
             Self::OtherProject { theirs, is_here: true, .. } => remedy![
                 "nothing was imported; if that directory is the one you mean: ",

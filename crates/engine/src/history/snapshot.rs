@@ -6,8 +6,8 @@ use whatif_store::Origin;
 use whatif_types::{EventKind, LayerId, MadeBy, Sandbox, Selector, Snapshot, SnapshotDetails, SnapshotId, Status, name};
 
 use crate::ground::GroundError;
+use crate::history::History;
 use crate::history::fork::Forks;
-use crate::history::{History, HistoryError};
 use crate::ids::new_id;
 use crate::lifecycle::exec::Entered;
 use crate::lifecycle::shift::{Destination, How, Live, Stopped};
@@ -254,7 +254,7 @@ impl History {
         }
         let (sandbox, snapshot) = self.ground.find_snapshot(source).map_err(|error| match error {
             EngineError::Ground(GroundError::NoSuchSnapshot { sandbox: None, .. }) => {
-                HistoryError::NoSuchPosition { name: source.escape_debug().to_string() }.into()
+                GroundError::NoSuchPosition { name: source.escape_debug().to_string() }.into()
             }
             other => other,
         })?;

@@ -42,6 +42,14 @@ impl GroundError {
                 " lists them; NAME@LABEL names one of any sandbox, @-1 is the latest"
             ]],
             Self::NotItsOwn { label, .. } => vec![remedy!["start another sandbox from it: ", Call::fork(label)]],
+            Self::NoSuchPosition { .. } => {
+                vec![remedy![
+                    Mention(Call::List),
+                    " lists the sandboxes, ",
+                    Mention(Call::snapshots(Value::Blank)),
+                    " their snapshots"
+                ]]
+            }
             Self::NoSuchTemplate { .. } => vec![remedy![
                 Mention(Call::Templates),
                 " lists them; save one: ",
