@@ -16,6 +16,9 @@ as_root_and_user!(
     events_are_followed_as_they_happen,
     many_at_once_are_each_told_once,
     damaged_lines_lose_nothing_but_themselves,
+    whoever_takes_the_spool_away_hides_nothing_that_comes_later,
+    a_run_is_told_in_the_order_in_which_it_is_seen,
+    what_recovery_finishes_is_told,
     a_changed_audit_log_is_noticed,
     the_daemon_streams_what_the_command_line_does,
 );
@@ -160,6 +163,82 @@ fn damaged_lines_lose_nothing_but_themselves(w: &World) {
     w.new_sandbox("c");
     let subjects: Vec<Value> = told(w, &[]).iter().map(|event| event["subject"].clone()).collect();
     assert_eq!(subjects, ["a", "b", "c"]);
+}
+
+fn whoever_takes_the_spool_away_hides_nothing_that_comes_later(w: &World) {
+    for name in ["a", "b", "c"] {
+        w.new_sandbox(name);
+    }
+    assert_eq!(told(w, &[]).len(), 3);
+    fs::remove_dir_all(w.state.join("events")).expect("root may");
+    w.new_sandbox("d");
+    assert_eq!(told(w, &[]).last().expect("there are events")["subject"], "d");
+    fs::File::options().write(true).truncate(true).open(spool(w)).expect("root may");
+    w.new_sandbox("e");
+    assert_eq!(told(w, &[]).last().expect("there are events")["subject"], "e");
+    // What is no file of ours holds nobody up.
+    w.outside(&format!("cd {}/events && mkfifo 000000000001 && mkdir 000000000002", w.state.display())).ok();
+    w.new_sandbox("f");
+    assert_eq!(told(w, &[]).last().expect("there are events")["subject"], "f");
+    // Where there is no spool, the audit log gets its entries all the same.
+    fs::remove_dir_all(w.state.join("events")).expect("root may");
+    w.write(w.state.join("events"), "in the way");
+    w.whatif(["rm", "f", "--yes"]).go().ok();
+    fs::remove_file(w.state.join("events")).expect("root may");
+    let log = w.json(["audit"]);
+    assert_eq!((&log["entries"][0]["action"], &log["entries"][0]["subject"]), (&json!("sandbox.removed"), &json!("f")), "{log}");
+}
+
+fn a_run_is_told_in_the_order_in_which_it_is_seen(w: &World) {
+    w.whatif(["run", "--name", "kept", "--", "sh", "-c", "echo > f"]).go().ok();
+    w.whatif(["run", "--timeout", "300ms", "--", "sleep", "60"]).go().exits(124);
+    w.whatif(["stop", "kept"]).go().ok();
+    let events = told(w, &[]);
+    assert_eq!(kinds(&events), ["sandbox.created", "command.ended", "sandbox.stopped", "command.ended"], "{events:#?}");
+    assert_eq!((&events[3]["about"]["exit_code"], &events[3]["about"]["timed_out"]), (&json!(124), &json!(true)));
+}
+
+/// A command that is killed tells nothing, so whoever finishes its work does.
+fn what_recovery_finishes_is_told(w: &World) {
+    needs!(w, "strace");
+    w.sandbox_with("s", "echo more > f");
+    // At the call that files the apply away, all of it is real.
+    let trace = w.home.join("trace");
+    let killed = [
+        "-f",
+        "-qq",
+        "-o",
+        trace.to_str().expect("it is text"),
+        "-e",
+        "trace=renameat2",
+        "-e",
+        "inject=renameat2:signal=KILL:when=1",
+    ];
+    let outcome = w.program("/usr/bin/strace").args(killed).args([&w.bin]).args(["apply", "s", "--yes"]).go();
+    assert_ne!(outcome.code, 0, "{outcome:?}");
+    w.whatif(["ls"]).go().ok();
+    let is_real = w.project.join("f").exists();
+    let history = w.json(["history"]).as_array().map_or(0, Vec::len);
+    assert_eq!(history, usize::from(is_real));
+    let log = w.json(["audit"]);
+    let made = log["entries"].as_array().expect("it is a list").iter().filter(|entry| entry["action"] == "apply.made").count();
+    assert!(if is_real { made >= 1 } else { made == 0 }, "{log:#}");
+    // All the calls after that, until one apply ends by itself.
+    for when in 2.. {
+        w.whatif(["undo", "--yes"]).go();
+        w.outside("rm -f f").ok();
+        let inject = format!("inject=renameat2:signal=KILL:when={when}");
+        let killed = ["-f", "-qq", "-o", trace.to_str().expect("it is text"), "-e", "trace=renameat2", "-e", &inject];
+        let outcome = w.program("/usr/bin/strace").args(killed).args([&w.bin]).args(["apply", "s", "--yes"]).go();
+        w.whatif(["ls"]).go().ok();
+        let applied = w.json(["history", "--all"]);
+        let applied: Vec<&str> = applied.as_array().expect("it is a list").iter().filter_map(|page| page["id"].as_str()).collect();
+        let log = w.json(["audit"]).to_string();
+        assert!(applied.iter().all(|id| log.contains(id)), "{applied:?} {log}");
+        if outcome.code == 0 {
+            break;
+        }
+    }
 }
 
 fn a_changed_audit_log_is_noticed(w: &World) {

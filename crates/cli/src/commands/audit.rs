@@ -40,12 +40,12 @@ pub fn execute(engine: &Engine, args: &Args, output: &Output) -> Outcome {
         after = last.number;
         entries.extend(found.into_iter().map(DeedDocument::from));
     }
-    if entries.is_empty() {
+    if entries.is_empty() && args.after == 0 {
         output.line("nothing was applied, undone, reviewed, rejected or removed yet");
     }
     for entry in &entries {
         output.line(format!(
-            "{} {} {:<16} {}{}  {}",
+            "{} {} {:<19} {}{}  {}",
             output.paint(Style::Dim, format!("{:>6}", entry.number)),
             entry.at.replace('T', " ").trim_end_matches('Z'),
             entry.action,

@@ -97,7 +97,7 @@ fn print(event: &EventDocument, output: &Output) {
 fn shown(event: &EventDocument, output: &Output) -> String {
     let at = event.at.replace('T', " ");
     format!(
-        "{} {} {:<16} {}{}  {}",
+        "{} {} {:<19} {}{}  {}",
         output.paint(Style::Dim, format!("{:>6}", event.number)),
         at.trim_end_matches('Z'),
         event.kind,
@@ -112,7 +112,7 @@ pub fn facts(about: &Map<String, Value>) -> String {
     let told = about.iter().filter(|(name, _)| !["sandbox", "project"].contains(&name.as_str()));
     told.map(|(name, value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        format!("  {name}={}", printable(&value))
+        format!("  {}={}", printable(name), printable(&value))
     })
     .collect()
 }

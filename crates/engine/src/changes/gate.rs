@@ -5,7 +5,6 @@
 use std::cell::RefCell;
 
 use whatif_apply::Progress;
-use whatif_types::EventKind;
 
 use crate::EngineError;
 use crate::changes::apply::{Applied, ApplyError, ApplyRequest, ByReason, Prepared, Reason, Watch};
@@ -204,7 +203,6 @@ impl Changes {
             }
             None => Ok((self.apply(prepared, watch)?, None)),
         })?;
-        self.tell_apply(&applied, committed.as_ref());
         Ok(Made::Applied(Box::new(MadeReal { applied, committed, left_out })))
     }
 
@@ -245,30 +243,7 @@ impl Changes {
         }
         follower.commences();
         let notes = followed(follower, |watch| self.undo(&prepared, watch))?;
-        self.tell_undo(&prepared);
         Ok(TakenBack::Undone(Box::new(Undone { prepared, notes })))
-    }
-}
-
-impl Changes {
-    fn tell_apply(&self, applied: &Applied, committed: Option<&Committed>) {
-        // One that found everything in place wrote nothing.
-        let Some(id) = &applied.id else { return };
-        let mut facts = vec![("apply", id.as_str().into()), ("paths", applied.steps.len().into())];
-        facts.extend(committed.and_then(|committed| committed.id.as_deref()).map(|id| ("commit", id.into())));
-        self.ground.tell(EventKind::ApplyMade, &applied.sandbox, facts);
-    }
-
-    fn tell_undo(&self, prepared: &PreparedUndo) {
-        let PreparedUndo { page, paths, is_in_part, id, .. } = prepared;
-        let facts = [
-            ("project", page.project.to_string_lossy().into()),
-            ("apply", page.id.as_str().into()),
-            ("undo", id.as_str().into()),
-            ("paths", paths.len().into()),
-            ("in_part", (*is_in_part).into()),
-        ];
-        self.ground.tell_of(EventKind::ApplyUndone, &page.sandbox, None, facts);
     }
 }
 

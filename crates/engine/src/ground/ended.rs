@@ -107,12 +107,15 @@ impl Ground {
     pub(crate) fn note_end(&self, sandbox: &mut Sandbox, reason: StopReason) -> Result<(), EngineError> {
         self.unbind(sandbox);
         self.state.unpublish(&sandbox.name);
+        let was_active = sandbox.status == Status::Active;
         mark_stopped(sandbox, reason);
         if self.is_all_rejected(sandbox) {
             sandbox.status = Status::Rejected;
         }
         self.record(sandbox)?;
-        self.tell_end(sandbox);
+        if was_active {
+            self.tell_end(sandbox);
+        }
         Ok(())
     }
 

@@ -9,10 +9,12 @@
 //! whichever process is killed. A line that was cut short counts for nothing.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read as _, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 pub use whatif_store::{AuditEntry, Event};
@@ -74,12 +76,16 @@ impl Ground {
         let body = by.into_iter().chain(facts).map(|(name, value)| (name.to_owned(), value)).collect();
         let (kind, is_deed) = (kind.as_str().to_owned(), kind.is_audited());
         let line = Line { at: now(), kind, subject: subject.to_owned(), owner: owner.map(str::to_owned), who, is_deed, body };
-        let Ok(line) = serde_json::to_string(&line) else { return };
-        let size = spool(&self.spool_dir(), line.as_bytes());
+        let Ok(text) = serde_json::to_string(&line) else { return };
+        let size = spool(&self.spool_dir(), text.as_bytes());
         if is_deed {
-            // Nobody should have to wait for the next reader to find it in the audit log. What fails now is done then.
-            let _ = self.record_events();
-        } else if size.is_ok_and(|size| size / DUE != size.saturating_sub(line.len() as u64) / DUE) {
+            // Nobody should have to wait for the next reader to find it in the audit log. What fails now is done then, unless there
+            // is no line to read.
+            let _ = match size {
+                Ok(_) => self.record_events(),
+                Err(_) => self.record_at_once(line),
+            };
+        } else if size.is_ok_and(|size| size / DUE != size.saturating_sub(text.len() as u64) / DUE) {
             self.chores.start(Chore::Tidy);
         }
     }
@@ -127,11 +133,11 @@ impl Ground {
         let current = segment_of(now().saturating_sub(SEGMENT));
         for name in names {
             let path = directory.join(&name);
-            // Before the file is opened: one that is removed meanwhile is not read from its beginning again.
             let is_whole = self.record_segment(&name, &path)?;
             if is_whole && name < current {
+                let spool = identity_of(&name, &path).map_err(|e| EngineError::io("examine", &path, e))?;
                 fs::remove_file(&path).or_absent().map_err(|e| EngineError::io("remove", &path, e))?;
-                self.store.forget_spool(&name)?;
+                spool.map_or(Ok(()), |spool| self.store.forget_spool(&spool))?;
             }
         }
         Ok(())
@@ -148,14 +154,33 @@ impl Ground {
     /// False if another process records it at the same time.
     fn record_segment(&self, name: &str, path: &Path) -> Result<bool, EngineError> {
         loop {
-            let from = self.store.spooled(name)?;
-            let part = read_part(path, from).map_err(|e| EngineError::io("read", path, e))?;
-            let Some(Part { lines, to }) = part else { return Ok(true) };
-            let events: Vec<Spooled> = lines.into_iter().map(spooled).collect();
-            if !self.store.append_spooled(&SpoolPart { spool: name, from, to }, &events)? {
+            // Before the file is opened: one that is recorded and removed meanwhile is not read from its beginning again.
+            let spool = identity_of(name, path).map_err(|e| EngineError::io("examine", path, e))?;
+            let Some(spool) = spool else { return Ok(true) };
+            let from = self.store.spooled(&spool)?;
+            let is_ours = match read_part(path, from).map_err(|e| EngineError::io("read", path, e))? {
+                Read::Part(part) => {
+                    let events: Vec<Spooled> = part.lines.into_iter().map(spooled).collect();
+                    self.store.append_spooled(&SpoolPart { spool: &spool, from, to: part.to }, &events)?
+                }
+                Read::Nothing => return Ok(true),
+                // Somebody has cut it off.
+                Read::Shorter => {
+                    self.store.forget_spool(&spool)?;
+                    true
+                }
+            };
+            if !is_ours {
                 return Ok(false);
             }
         }
+    }
+
+    /// Where the spool cannot be written.
+    fn record_at_once(&self, line: Line) -> Result<(), EngineError> {
+        let spool = format!("none {}", crate::ids::new_id()?);
+        self.store.append_spooled(&SpoolPart { spool: &spool, from: 0, to: 0 }, &[spooled(line)])?;
+        Ok(self.store.forget_spool(&spool)?)
     }
 
     fn spool_dir(&self) -> PathBuf {
@@ -259,10 +284,22 @@ fn segments(directory: &Path) -> io::Result<Vec<String>> {
     let Some(entries) = fs::read_dir(directory).or_absent()? else { return Ok(Vec::new()) };
     let mut names = Vec::new();
     for entry in entries {
-        names.extend(entry?.file_name().into_string().ok().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())));
+        let entry = entry?;
+        // Nothing else is ours, and a pipe would hold up whoever reads it.
+        if entry.file_type()?.is_file() {
+            names.extend(entry.file_name().into_string().ok().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())));
+        }
     }
     names.sort_unstable();
     Ok(names)
+}
+
+/// By which name the records know a file: another one of the same name, because somebody removed the first one, is read from its
+/// beginning. `None` if there is none.
+fn identity_of(name: &str, path: &Path) -> io::Result<Option<String>> {
+    let Some(found) = fs::symlink_metadata(path).or_absent()? else { return Ok(None) };
+    let born = found.created().ok().and_then(|at| Some(at.duration_since(UNIX_EPOCH).ok()?.as_nanos())).unwrap_or(0);
+    Ok(Some(format!("{name} {:x} {born:x}", found.ino())))
 }
 
 struct Part {
@@ -270,9 +307,21 @@ struct Part {
     to: u64,
 }
 
-/// Whole lines from there on. `None` if there are no more.
-fn read_part(path: &Path, from: u64) -> io::Result<Option<Part>> {
-    let Some(mut file) = File::open(path).or_absent()? else { return Ok(None) };
+enum Read {
+    Part(Part),
+    Nothing,
+    /// The file ends before the place.
+    Shorter,
+}
+
+/// Whole lines from there on.
+fn read_part(path: &Path, from: u64) -> io::Result<Read> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
+    let Some(mut file) = opened.or_absent()? else { return Ok(Read::Nothing) };
+    if file.metadata()?.len() < from {
+        return Ok(Read::Shorter);
+    }
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(PART).read_to_end(&mut bytes)?;
@@ -281,10 +330,10 @@ fn read_part(path: &Path, from: u64) -> io::Result<Option<Part>> {
         Some(end) => end + 1,
         // No line of ours is as long as a part.
         None if is_full => bytes.len(),
-        None => return Ok(None),
+        None => return Ok(Read::Nothing),
     };
     let lines = bytes[..end].split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
-    Ok(Some(Part { lines, to: from + end as u64 }))
+    Ok(Read::Part(Part { lines, to: from + end as u64 }))
 }
 
 fn spooled(line: Line) -> Spooled {
@@ -301,7 +350,7 @@ mod tests {
     }
 
     fn read(path: &Path, from: u64) -> (Vec<u64>, u64) {
-        let part = read_part(path, from).unwrap().expect("there is something");
+        let Read::Part(part) = read_part(path, from).unwrap() else { panic!("there is something") };
         (part.lines.iter().map(|line| line.at).collect(), part.to)
     }
 
@@ -315,7 +364,8 @@ mod tests {
         let path = directory.join(&segments(&directory).unwrap()[0]);
         let (events, to) = read(&path, 0);
         assert_eq!((events, to), (vec![1, 2], fs::metadata(&path).unwrap().len()));
-        assert!(read_part(&path, to).unwrap().is_none());
+        assert!(matches!(read_part(&path, to).unwrap(), Read::Nothing));
+        assert!(matches!(read_part(&path, to + 1).unwrap(), Read::Shorter));
 
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(&format!("\n{}", line(3)).as_bytes()[..20]).unwrap();
@@ -324,7 +374,8 @@ mod tests {
         spool(&directory, line(4).as_bytes()).unwrap();
         let (events, end) = read(&path, torn);
         assert_eq!((events, end), (vec![4], fs::metadata(&path).unwrap().len()));
-        assert!(read_part(&directory.join("gone"), 0).unwrap().is_none());
+        assert!(matches!(read_part(&directory.join("gone"), 0).unwrap(), Read::Nothing));
+        assert!(identity_of("a", &directory.join("gone")).unwrap().is_none());
         fs::remove_dir_all(&directory).unwrap();
     }
 

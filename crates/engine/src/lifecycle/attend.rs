@@ -41,7 +41,10 @@ impl Lifecycle {
         if matches!(news, News::NetworkWanted) {
             self.record_run(running)?;
         }
-        if let News::Exited(exited) = &news {
+        // That of a `run` is told when it is known whether its sandbox stays.
+        if let News::Exited(exited) = &news
+            && !running.sandbox.details.transient
+        {
             self.ground.tell(EventKind::CommandEnded, &running.sandbox, running.ended(exited));
         }
         Ok(news)

@@ -33,6 +33,9 @@ const LAST_MOMENT: Duration = Duration::from_millis(200);
 /// How long a sandbox that goes to rest may take to be there again.
 const REST_PATIENCE: Duration = Duration::from_secs(4);
 
+/// What clients exit with when the time of a command was up.
+const TIMED_OUT: i32 = 124;
+
 /// Characters of a command that an event has.
 const LONGEST_SHOWN: usize = 200;
 
@@ -146,7 +149,7 @@ impl Running {
     pub(super) fn ended(&self, exited: &Exited) -> Facts {
         let mut facts = vec![
             ("command", self.command.as_str().into()),
-            ("exit_code", exited.code.into()),
+            ("exit_code", if exited.timed_out { TIMED_OUT } else { exited.code }.into()),
             ("took_ms", (self.began.elapsed().as_millis() as u64).into()),
         ];
         let limit = exited.limit_hit.or(exited.room_refused).and_then(|hit| serde_json::to_value(hit).ok());

@@ -27,7 +27,6 @@ impl Lifecycle {
     pub fn remove(&self, which: &Selector, only_stopped: bool) -> Result<Sandbox, EngineError> {
         let removed = self.remove_called(which, only_stopped)?;
         self.ground.remember_removal(&removed);
-        self.ground.tell(EventKind::SandboxRemoved, &removed, Vec::new());
         if removed.details.position.taken > 0 || !removed.details.position.stack.is_empty() {
             self.ground.layers_are_left();
         }
@@ -55,6 +54,7 @@ impl Lifecycle {
             self.ground.state.unpublish(&sandbox.name);
             self.ground.unbind(&sandbox);
             self.ground.store.delete(&sandbox.id)?;
+            self.tell_removal(&sandbox);
             return Ok(sandbox);
         }
         let Some(lock) = self.lock_to_end(&sandbox, Duration::ZERO, Afterwards::Removed)? else { return Ok(sandbox) };
@@ -88,7 +88,15 @@ impl Lifecycle {
         } else {
             self.put_away(&sandbox, lock, None)?;
         }
+        self.tell_removal(&removed);
         Ok(removed)
+    }
+
+    /// Those that were never shown to anybody come and go in silence.
+    fn tell_removal(&self, sandbox: &Sandbox) {
+        if !sandbox.details.transient && !sandbox.details.disposable {
+            self.ground.tell(EventKind::SandboxRemoved, sandbox, Vec::new());
+        }
     }
 
     /// Ends the keeper and puts the sandbox away, without waiting for either.

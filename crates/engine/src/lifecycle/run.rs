@@ -206,6 +206,7 @@ impl Lifecycle {
             Err(error) => (Summary { matters: true, ..Summary::default() }, Some(error)),
         };
         let network = self.network.troubles_since(&running.sandbox, 0);
+        let ended = running.ended(exited);
         // A time limit that a process could outlive by leaving its session would be none.
         let left_processes = !exited.timed_out && exited.others_alive && keep != Keep::Stopped && running.leaves_others();
         let removed = StateDir::is_unwanted(&self.ground.directory(&running.sandbox)?)?;
@@ -218,6 +219,7 @@ impl Lifecycle {
         if !kept {
             let sandbox = Sandbox { status: Status::Deleted, ..running.sandbox.clone() };
             self.put_out_of_the_way(running, lock, &*instance)?;
+            self.ground.tell(EventKind::CommandEnded, &sandbox, ended);
             return Ok(Finished { sandbox, summary, unseen, kept, removed, left_processes, network });
         }
         self.record_run(&mut running)?;
@@ -242,6 +244,7 @@ impl Lifecycle {
         self.ground.record(&mut sandbox)?;
         StateDir::mark_used(&self.ground.state.settle(&sandbox.id)?);
         self.ground.tell(EventKind::SandboxCreated, &sandbox, vec![("changed_files", summary.changed_files.into())]);
+        self.ground.tell(EventKind::CommandEnded, &sandbox, ended);
         if !left_processes {
             self.ground.tell_end(&sandbox);
         }

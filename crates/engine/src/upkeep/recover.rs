@@ -6,7 +6,7 @@ use whatif_layers::remove;
 use whatif_layers::state_dir::{SandboxLock, Unsettled, is_empty};
 use whatif_types::explain::whole_message;
 use whatif_types::sandbox::StopReason;
-use whatif_types::{SandboxId, Status};
+use whatif_types::{EventKind, SandboxId, Status};
 
 use crate::ground::ended::mark_stopped;
 use crate::ground::keepers::end_keeper_in;
@@ -92,6 +92,9 @@ impl Upkeep {
                 sandbox.details.size_bytes = summary.size_bytes;
                 self.ground.store.update(&mut sandbox)?;
                 self.ground.state.settle(&sandbox.id)?;
+                let facts = vec![("changed_files", summary.changed_files.into())];
+                self.ground.tell(EventKind::SandboxCreated, &sandbox, facts);
+                self.ground.tell_end(&sandbox);
                 Ok(())
             }
         }

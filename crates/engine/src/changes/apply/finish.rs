@@ -10,7 +10,7 @@ use whatif_diff::attributes::{self, Attributes};
 use whatif_diff::base::{Made, NewBase, Record};
 use whatif_diff::{Bases, Kind, Node, Time, content};
 use whatif_overlay::Format;
-use whatif_types::{Explain, Sandbox, SandboxId, Status};
+use whatif_types::{EventKind, Explain, Sandbox, SandboxId, Status};
 
 use super::{About, BaseAfter, Settled, SettledState};
 use crate::changes::Changes;
@@ -175,16 +175,42 @@ impl Changes {
         let is_told = |o: &Operation, path: &Path| undone.as_ref().is_none_or(|page| page.is_told_of_undo(o, path));
         let told = plan.operations.iter().zip(paths).filter(|(o, path)| is_told(o, path)).map(|(_, path)| path);
         let commit = Note::read(directory)?.and_then(|note| note.commit);
-        Page::new(&about, told.collect(), commit).write(directory)?;
+        let page = Page::new(&about, told.collect(), commit);
+        page.write(directory)?;
         if let Some(undone) = &about.undo_of {
             self.mark_undone(undone, &about)?;
         }
         // Before it is filed: an interruption here is made good, whereas a sandbox that is wrongly said to be real as a whole
         // would be removed by the next clean-up.
         let sandbox = self.settle_sandbox(&about, left)?;
+        // Whoever is killed before it is filed is told of twice rather than never.
+        self.tell_transaction(&page, sandbox.as_ref());
         self.ground.state.file_apply(&about.id)?;
         self.forget_old_applies(&about.id);
         Ok(sandbox)
+    }
+
+    /// What a recovery finished is told by that, and who began it is in the facts.
+    fn tell_transaction(&self, page: &Page, sandbox: Option<&Sandbox>) {
+        let mut facts = vec![
+            ("sandbox", page.sandbox_id.as_str().into()),
+            ("project", page.project.to_string_lossy().into()),
+            ("paths", page.files.into()),
+            ("who", page.who.as_str().into()),
+        ];
+        let kind = match &page.undo_of {
+            Some(undone) => {
+                facts.extend([("apply", undone.as_str().into()), ("undo", page.id.as_str().into())]);
+                facts.push(("in_part", (!page.skipped.is_empty()).into()));
+                EventKind::ApplyUndone
+            }
+            None => {
+                facts.push(("apply", page.id.as_str().into()));
+                facts.extend(page.commit.as_deref().map(|commit| ("commit", commit.into())));
+                EventKind::ApplyMade
+            }
+        };
+        self.ground.tell_of(kind, &page.sandbox, sandbox.and_then(|sandbox| sandbox.owner.as_deref()), facts);
     }
 
     /// Brings the row of a transaction's sandbox up to date. `None` if there is no such sandbox any more.
