@@ -5,6 +5,7 @@
 //! approve its own changes, even if it got hold of a token. So the process that has the other end of a connection must be one of our
 //! own PID namespace, and not the supervisor of a sandbox's network.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -33,26 +34,41 @@ pub enum Peer {
     Inside,
 }
 
-/// Who has the other end of a connection from there to us. If we may not look at a process of another user, it runs in no sandbox of
-/// ours.
-pub fn of(from: SocketAddr, to: SocketAddr) -> io::Result<Peer> {
-    let Some(socket) = socket_of(from, to)? else { return Ok(Peer::Inside) };
+/// Who has the other ends of connections from there to us, in one walk over all processes. If we may not look at a process of another
+/// user, it runs in no sandbox of ours.
+pub fn of(from: &[SocketAddr], to: SocketAddr) -> io::Result<Vec<Peer>> {
+    let sockets = sockets_of(from, to)?;
     let we = rustix::process::geteuid().as_raw();
-    let outside = if socket.uid == we { Peer::Own } else { Peer::Other };
-    if we != 0 && outside == Peer::Other {
-        return Ok(outside);
-    }
+    let by_uid = |uid| if uid == we { Peer::Own } else { Peer::Other };
+    let is_closed_to_us = |socket: &Socket| we != 0 && socket.uid != we;
+    let wanted = sockets.iter().flatten().filter(|socket| !is_closed_to_us(socket)).map(|socket| socket.inode).collect();
+    let outside = held_outside(wanted)?;
+    let peer = |socket: Option<Socket>| match socket {
+        Some(socket) if is_closed_to_us(&socket) || outside.contains(&socket.inode) => by_uid(socket.uid),
+        _ => Peer::Inside,
+    };
+    Ok(sockets.into_iter().map(peer).collect())
+}
+
+/// Those of the sockets that a process outside of all sandboxes has.
+fn held_outside(mut wanted: HashSet<u64>) -> io::Result<HashSet<u64>> {
     let own = fs::read_link(OWN_PIDS)?;
-    let wanted = format!("socket:[{}]", socket.inode);
     // A client has most likely been started just now.
     let mut pids: Vec<u32> = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable_by(|one, other| other.cmp(one));
-    // A process that has ended, or that is closed to us, does not have it as far as anybody can tell.
-    let is_outside = pids
-        .iter()
-        .map(|pid| PathBuf::from(format!("/proc/{pid}")))
-        .any(|process| is_outer(&process, &own) && has(&process, &wanted));
-    Ok(if is_outside { outside } else { Peer::Inside })
+    let mut found = HashSet::new();
+    for process in pids.iter().map(|pid| PathBuf::from(format!("/proc/{pid}"))) {
+        if wanted.is_empty() {
+            break;
+        }
+        // A process that has ended, or that is closed to us, does not have it as far as anybody can tell.
+        if is_outer(&process, &own) {
+            for inode in sockets_in(&process) {
+                found.extend(wanted.take(&inode));
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn is_outer(process: &Path, own: &Path) -> bool {
@@ -68,26 +84,30 @@ fn is_supervisor(process: &Path) -> bool {
     matches!(words.as_slice(), [_, b"supervisor", id, ..] if is_id(id))
 }
 
-fn has(process: &Path, wanted: &str) -> bool {
-    let Ok(descriptors) = fs::read_dir(process.join("fd")) else { return false };
-    descriptors.filter_map(Result::ok).any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == wanted))
+fn sockets_in(process: &Path) -> Vec<u64> {
+    let Ok(descriptors) = fs::read_dir(process.join("fd")) else { return Vec::new() };
+    let inode = |to: PathBuf| to.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
+    descriptors.filter_map(|entry| inode(fs::read_link(entry.ok()?.path()).ok()?)).collect()
 }
 
-/// The socket of the other end, which is on this machine.
-fn socket_of(from: SocketAddr, to: SocketAddr) -> io::Result<Option<Socket>> {
-    let table = if from.is_ipv4() { "/proc/self/net/tcp" } else { "/proc/self/net/tcp6" };
-    let (from, to) = (spelled(from), spelled(to));
-    Ok(fs::read_to_string(table)?.lines().find_map(|line| row(line, &from, &to)))
+/// The sockets of the other ends, which are on this machine.
+fn sockets_of(from: &[SocketAddr], to: SocketAddr) -> io::Result<Vec<Option<Socket>>> {
+    let table = if to.is_ipv4() { "/proc/self/net/tcp" } else { "/proc/self/net/tcp6" };
+    let to = spelled(to);
+    let text = fs::read_to_string(table)?;
+    let rows: HashMap<&str, Socket> = text.lines().filter_map(|line| row(line, &to)).collect();
+    Ok(from.iter().map(|from| rows.get(spelled(*from).as_str()).copied()).collect())
 }
 
 /// A line says: number, local address, remote address, state, queues, timer, retransmits, uid, timeout, inode …
-fn row(line: &str, local: &str, remote: &str) -> Option<Socket> {
+fn row<'a>(line: &'a str, remote: &str) -> Option<(&'a str, Socket)> {
     let mut fields = line.split_whitespace().skip(1);
-    if fields.next()? != local || fields.next()? != remote {
+    let local = fields.next()?;
+    if fields.next()? != remote {
         return None;
     }
     let (uid, inode) = (fields.nth(4)?.parse().ok()?, fields.nth(1)?.parse().ok()?);
-    Some(Socket { uid, inode })
+    Some((local, Socket { uid, inode }))
 }
 
 /// As the kernel prints it: words of 32 bits in the order of the processor, and the port.
@@ -110,8 +130,8 @@ mod tests {
     fn the_line_of_a_connection_is_found() {
         let line = "   3: 0100007F:1E25 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 4711 1 0000000000000000 20 4 30 10 -1";
         let (local, remote) = (spelled("127.0.0.1:7717".parse().unwrap()), spelled("127.0.0.1:50000".parse().unwrap()));
-        assert_eq!(row(line, &local, &remote), Some(Socket { uid: 1000, inode: 4711 }));
-        assert_eq!(row(line, &remote, &local), None);
+        assert_eq!(row(line, &remote), Some((local.as_str(), Socket { uid: 1000, inode: 4711 })));
+        assert_eq!(row(line, &local), None);
         assert_eq!(spelled("[::1]:80".parse().unwrap()), "00000000000000000000000001000000:0050");
     }
 
@@ -120,8 +140,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (to, from) = (listener.local_addr().unwrap(), client.local_addr().unwrap());
-        assert_eq!(of(from, to).unwrap(), Peer::Own);
-        // Nobody has such a connection.
-        assert_eq!(of("127.0.0.1:1".parse().unwrap(), to).unwrap(), Peer::Inside);
+        // Nobody has such a connection as the second one.
+        assert_eq!(of(&[from, "127.0.0.1:1".parse().unwrap()], to).unwrap(), [Peer::Own, Peer::Inside]);
     }
 }

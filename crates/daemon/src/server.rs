@@ -22,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tower_service::Service;
 use whatif_types::Principal;
 
@@ -103,6 +103,39 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// Finds out whose connections are, all that wait for it at once: a walk over all processes costs the same for one and for hundreds.
+#[derive(Clone, Debug)]
+struct Judge(mpsc::Sender<(SocketAddr, oneshot::Sender<Peer>)>);
+
+impl Judge {
+    fn start(to: SocketAddr) -> Self {
+        let (sender, mut waiting) = mpsc::channel(ARRIVING);
+        tokio::spawn(async move {
+            let mut together = Vec::new();
+            while waiting.recv_many(&mut together, ARRIVING).await > 0 {
+                let (from, answers): (Vec<SocketAddr>, Vec<oneshot::Sender<Peer>>) = together.drain(..).unzip();
+                let found = tokio::task::spawn_blocking(move || peer::of(&from, to)).await;
+                let peers = found.ok().and_then(Result::ok).unwrap_or_default();
+                // What cannot be told is inside.
+                let peers = peers.into_iter().chain(std::iter::repeat(Peer::Inside));
+                for (answer, peer) in answers.into_iter().zip(peers) {
+                    // Its connection may have been given up.
+                    let _ = answer.send(peer);
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    async fn judge(&self, from: SocketAddr) -> Peer {
+        let (answer, peer) = oneshot::channel();
+        match self.0.send((from, answer)).await {
+            Ok(()) => peer.await.unwrap_or(Peer::Inside),
+            Err(_) => Peer::Inside,
+        }
+    }
+}
+
 /// How many connections there may still be, by whose they are.
 #[derive(Clone, Debug)]
 struct Room {
@@ -177,8 +210,8 @@ async fn serve(listening: Listening, app: Shared, ended: oneshot::Receiver<()>) 
     let tcp = tokio::net::TcpListener::from_std(listening.tcp)?;
     let unix = listening.unix.map(|(listener, _)| tokio::net::UnixListener::from_std(listener)).transpose()?;
     let (stopping, stopped) = watch::channel(());
-    let server =
-        Server { router: routes::all(app.clone()), app: app.clone(), address: listening.address, room: Room::new(), stopped };
+    let judge = Judge::start(listening.address);
+    let server = Server { router: routes::all(app.clone()), app: app.clone(), judge, room: Room::new(), stopped };
     tokio::spawn(feed::watch(app.clone()));
     tokio::select! {
         _ = ended => {}
@@ -198,7 +231,7 @@ async fn serve(listening: Listening, app: Shared, ended: oneshot::Receiver<()>) 
 struct Server {
     router: Router,
     app: Shared,
-    address: SocketAddr,
+    judge: Judge,
     room: Room,
     stopped: watch::Receiver<()>,
 }
@@ -227,11 +260,10 @@ impl Server {
     fn take_tcp(&self, stream: tokio::net::TcpStream, from: SocketAddr, arriving: OwnedSemaphorePermit) {
         let _ = stream.set_nodelay(true);
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNTAKEN.as_millis() as u32);
-        let (serving, room, to) = (self.serving(), self.room.clone(), self.address);
+        let (serving, room, judge) = (self.serving(), self.room.clone(), self.judge.clone());
         tokio::spawn(async move {
             // Known before the first request is answered.
-            let peer = tokio::task::spawn_blocking(move || peer::of(from, to).unwrap_or(Peer::Inside)).await;
-            let peer = peer.unwrap_or(Peer::Inside);
+            let peer = judge.judge(from).await;
             let Some(room) = room.for_peer(peer).await else { return };
             drop(arriving);
             let way = (peer != Peer::Inside).then_some(Way::Tcp);
